@@ -1,0 +1,69 @@
+# Needs Python 3.11 or newer, make, and a package registry. `make help` lists what there is.
+PYTHON  ?= python3
+VENV    ?= .venv
+WORKERS ?= 2
+DEMO    ?= compare catalogue --out demo
+
+BIN     := $(VENV)/bin
+PIP     := $(BIN)/python -m pip --disable-pip-version-check
+LOCKENV := .lockenv
+# Extras with a lock of their own, each in requirements/.
+LOCKS   := dev
+# One BLAS thread per process: workers do not fight over cores, and sums are added in one order.
+ONE_THREAD := MPLBACKEND=Agg OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help venv demo test lint types layers tests bench lock clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
+
+venv: $(VENV)/.installed ## make the virtual environment
+
+$(VENV)/.locked: requirements/dev.txt
+	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit(f"laconic needs Python 3.11 or newer; $(PYTHON) is {v[0]}.{v[1]}. Try: make PYTHON=python3.12")'
+	@echo "Making $(VENV) from requirements/dev.txt; this takes a minute."
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(PIP) install -qq --require-hashes -r requirements/dev.txt
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.locked pyproject.toml
+	@$(PIP) install -qq --no-deps --no-build-isolation -e .
+	@$(PIP) check > $(VENV)/.check || { cat $(VENV)/.check >&2; echo "The lock does not fit pyproject.toml. Try: make lock" >&2; exit 1; }
+	@touch $@
+
+demo: venv ## compare the paper's algorithms; figure and table go to demo/
+	$(BIN)/laconic $(DEMO)
+
+test: lint types layers tests ## everything CI checks
+
+lint: venv
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: venv
+	$(BIN)/mypy
+
+layers: venv
+	$(BIN)/lint-imports --no-logo
+
+tests: venv
+	$(ONE_THREAD) $(BIN)/pytest -n $(WORKERS)
+
+bench: venv ## run benchmarks/ (BENCH="..." passes options)
+	$(ONE_THREAD) $(BIN)/python -m benchmarks $(BENCH)
+
+lock: ## resolve requirements/*.txt anew, with hashes, for every supported Python and platform
+	@$(PYTHON) -m venv $(LOCKENV)
+	@$(LOCKENV)/bin/python -m pip --disable-pip-version-check install -qq --upgrade uv
+	@set -e; for extra in $(LOCKS); do \
+	  echo "Resolving requirements/$$extra.txt"; \
+	  $(LOCKENV)/bin/uv --no-config --quiet pip compile pyproject.toml --extra $$extra --output-file requirements/$$extra.txt \
+	    --universal --python-version 3.11 --generate-hashes --upgrade \
+	    --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'; \
+	done
+
+clean: ## remove everything made here
+	rm -rf $(VENV) $(LOCKENV) demo build dist .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests benchmarks examples docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,136 @@
+"""Kernel bandits that learn together and say little.
+
+>>> from laconic import ApproxDisKernelUCB, DisKernelUCB, Gaussian, compare
+>>> k = Gaussian(gamma=1.0)
+>>> results = compare([DisKernelUCB(k), ApproxDisKernelUCB(k)], problem="catalogue", clients=4, rounds=10, seeds=1)
+>>> [row.algorithm for row in results.rows]
+['DisKernelUCB', 'ApproxDisKernelUCB']
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from laconic.algorithms import (
+        Algorithm,
+        ApproxDisKernelUCB,
+        DisKernelUCB,
+        DisLinUCB,
+        NKernelUCB,
+        OneKernelUCB,
+        Random,
+    )
+    from laconic.errors import InputError, KernelError, LaconicError, ProblemError, ProtocolError
+    from laconic.experiments.compare import compare
+    from laconic.experiments.grid import grid
+    from laconic.experiments.results import Results
+    from laconic.exploration import Theory
+    from laconic.kernels import Gaussian, Kernel, Linear, Matern, Polynomial, RationalQuadratic
+    from laconic.problems import Catalogue, Cosine, FromFunctions, Log, PolynomialReward, Problem, Recorded, Round
+    from laconic.protocol.client import Client, Decision
+    from laconic.protocol.phases import AgreeOnDictionary, Phase, ShareData, ShareStatistics
+    from laconic.protocol.plan import Plan
+    from laconic.protocol.server import Server
+    from laconic.runtimes import Run, run
+    from laconic.triggers import Always, Determinant, Every, Never, Trigger, Variance
+
+__version__ = "0.1.0"
+
+#: Where each public name lives; it is imported when first used, so that ``import laconic`` costs next to nothing.
+_HOMES = {
+    "laconic.algorithms": (
+        "Algorithm",
+        "ApproxDisKernelUCB",
+        "DisKernelUCB",
+        "DisLinUCB",
+        "NKernelUCB",
+        "OneKernelUCB",
+        "Random",
+    ),
+    "laconic.errors": ("InputError", "KernelError", "LaconicError", "ProblemError", "ProtocolError"),
+    "laconic.experiments.compare": ("compare",),
+    "laconic.experiments.grid": ("grid",),
+    "laconic.experiments.results": ("Results",),
+    "laconic.exploration": ("Theory",),
+    "laconic.kernels": ("Gaussian", "Kernel", "Linear", "Matern", "Polynomial", "RationalQuadratic"),
+    "laconic.problems": (
+        "Catalogue",
+        "Cosine",
+        "FromFunctions",
+        "Log",
+        "PolynomialReward",
+        "Problem",
+        "Recorded",
+        "Round",
+    ),
+    "laconic.protocol.client": ("Client", "Decision"),
+    "laconic.protocol.phases": ("AgreeOnDictionary", "Phase", "ShareData", "ShareStatistics"),
+    "laconic.protocol.plan": ("Plan",),
+    "laconic.protocol.server": ("Server",),
+    "laconic.runtimes": ("Run", "run"),
+    "laconic.triggers": ("Always", "Determinant", "Every", "Never", "Trigger", "Variance"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "AgreeOnDictionary",
+    "Algorithm",
+    "Always",
+    "ApproxDisKernelUCB",
+    "Catalogue",
+    "Client",
+    "Cosine",
+    "Decision",
+    "Determinant",
+    "DisKernelUCB",
+    "DisLinUCB",
+    "Every",
+    "FromFunctions",
+    "Gaussian",
+    "InputError",
+    "Kernel",
+    "KernelError",
+    "LaconicError",
+    "Linear",
+    "Log",
+    "Matern",
+    "NKernelUCB",
+    "Never",
+    "OneKernelUCB",
+    "Phase",
+    "Plan",
+    "Polynomial",
+    "PolynomialReward",
+    "Problem",
+    "ProblemError",
+    "ProtocolError",
+    "Random",
+    "RationalQuadratic",
+    "Recorded",
+    "Results",
+    "Round",
+    "Run",
+    "Server",
+    "ShareData",
+    "ShareStatistics",
+    "Theory",
+    "Trigger",
+    "Variance",
+    "compare",
+    "grid",
+    "run",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'laconic' has no attribute {name!r}")
+    value = getattr(import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

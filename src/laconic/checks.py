@@ -1,0 +1,112 @@
+"""Argument checks shared by the whole package: each says which argument, what was seen, what to try."""
+
+from __future__ import annotations
+
+import math
+import reprlib
+from collections.abc import Collection
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic.errors import InputError
+
+Floats = NDArray[np.float64]
+
+
+def seen(value: object) -> str:
+    """A value as one short line, whatever it is."""
+    return " ".join(reprlib.repr(value).split())
+
+
+def is_grid(value: object) -> bool:
+    """Whether a value stands for several to try; each of them is checked when the grid unfolds."""
+    return getattr(value, "is_grid", False) is True
+
+
+def require_no_grid(**values: object) -> None:
+    """Single values, where nothing unfolds a grid."""
+    for name, value in values.items():
+        if is_grid(value):
+            raise InputError(f"{name} takes one value, not {seen(value)}; try one comparison for each value")
+
+
+def require_finite_number(name: str, value: object) -> None:
+    """A finite real number; True and False are not numbers."""
+    if not is_grid(value) and _finite(value) is None:
+        raise InputError(f"{name} must be a finite number, not {seen(value)}; try {name}=1.0")
+
+
+def require_positive(name: str, value: object) -> None:
+    """A finite number above zero."""
+    number = _finite(value)
+    if not is_grid(value) and (number is None or number <= 0):
+        raise InputError(f"{name} must be a finite number greater than 0, not {seen(value)}; try {name}=1.0")
+
+
+def require_at_least(name: str, value: object, *, least: float) -> None:
+    """A finite number that is not too small."""
+    number = _finite(value)
+    if not is_grid(value) and (number is None or number < least):
+        raise InputError(f"{name} must be a finite number of at least {least}, not {seen(value)}; try {name}={least}")
+
+
+def require_whole(name: str, value: object, *, least: int) -> None:
+    """A whole number that is not too small; 5.0 and True are not whole numbers."""
+    is_whole = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
+    if not is_grid(value) and not is_whole:
+        raise InputError(f"{name} must be a whole number of at least {least}, not {seen(value)}; try {name}={least}")
+
+
+def require_one_of(name: str, value: object, *, choices: Collection[str]) -> None:
+    """One of a few words."""
+    if not is_grid(value) and not (isinstance(value, str) and value in choices):
+        raise InputError(f"{name} cannot be {seen(value)}; try one of {', '.join(choices)}")
+
+
+def any_array(name: str, value: object) -> NDArray[Any]:
+    """An array of whatever it holds; rows of unequal length are refused."""
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise InputError(f"{name} is ragged; try rows of equal length") from None
+
+
+def real_array(name: str, value: object, *, ndim: int) -> Floats:
+    """A float64 array with this many axes, its values unchecked; text, objects and complex numbers are refused."""
+    array = any_array(name, value)
+    if array.dtype.kind not in "biuf":
+        raise InputError(f"{name} holds {array.dtype}, not real numbers; try {name}.astype(float)")
+    if array.ndim != ndim:
+        raise InputError(f"{name} has shape {array.shape}, but {ndim} axes are needed; try {name}.reshape")
+    with np.errstate(over="ignore"):  # a long double may become inf here; finite_array says so
+        return np.asarray(array, dtype=np.float64, order="C")
+
+
+def finite_array(name: str, value: object, *, ndim: int) -> Floats:
+    """A float64 array with this many axes and neither NaN nor infinity in it."""
+    array = real_array(name, value, ndim=ndim)
+    where = first_non_finite(array)
+    if where is None:
+        return array
+    raise InputError(f"{name}{list(where)} is {array[where]}; try finite numbers only")
+
+
+def first_non_finite(array: Floats) -> tuple[int, ...] | None:
+    """The index of the first NaN or infinity, None when there is none."""
+    finite = np.isfinite(array)
+    if finite.all():
+        return None
+    return tuple(int(i) for i in np.unravel_index(int(np.argmin(finite)), array.shape))
+
+
+def _finite(value: object) -> float | None:
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:  # a whole number beyond the largest float
+        return None
+    return number if math.isfinite(number) else None

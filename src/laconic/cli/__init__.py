@@ -1,0 +1,81 @@
+"""The command line: one file a command, and what all of them do about errors.
+
+Nothing slow is imported before a command needs it, so that ``--help`` and completion answer at once.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from laconic.cli.compare import compare
+from laconic.cli.listing import list_all
+from laconic.cli.show import show
+
+OK, BAD_INPUT, INTERRUPTED = 0, 2, 130
+EPILOG = "Exit codes: 0 all went well, 2 bad input (one line on stderr says what), 130 stopped by Ctrl-C."
+
+app = typer.Typer(
+    name="laconic",
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EPILOG,
+)
+app.command("compare", epilog=EPILOG, no_args_is_help=False)(compare)
+app.command("list", epilog=EPILOG)(list_all)
+app.command("show", epilog=EPILOG, no_args_is_help=True)(show)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"laconic {version('laconic')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _laconic(
+    version: Annotated[  # noqa: ARG001
+        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Kernel bandits that learn together and say little.
+
+    Start with [bold]laconic compare[/]: the five algorithms of the paper side by side, in about a minute.
+    """
+
+
+def main() -> None:
+    """Run the command line; foreseeable mistakes end in one line on stderr, never in a traceback."""
+    sys.exit(_outcome())
+
+
+def _outcome() -> int:
+    from laconic.errors import LaconicError
+
+    try:
+        code = app(standalone_mode=False)
+    except LaconicError as error:
+        return _complain(str(error))
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except typer.Abort:
+        return INTERRUPTED
+    except Exception as error:
+        # what the option parser raises has a message for users; its base class is not public
+        message = getattr(error, "format_message", None)
+        if message is None:
+            raise
+        return _complain(f"{message()} (see laconic --help)" if message() else "")
+    return code if isinstance(code, int) else OK
+
+
+def _complain(message: str) -> int:
+    if message:
+        typer.echo(f"error: {' '.join(message.split())}", err=True)
+    return BAD_INPUT

@@ -1,0 +1,49 @@
+"""``laconic list``: algorithms, problems and kernels, one line each."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from laconic.registry import Kind
+
+KINDS: tuple[Kind, ...] = ("algorithm", "problem", "kernel")
+
+
+def list_all(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object: name → line, by kind.")] = False,
+) -> None:
+    """List algorithms, problems and kernels, those of installed packages included."""
+    found = {f"{kind}s": _lines(kind) for kind in KINDS}
+    if as_json:
+        from laconic.cli.display import as_json as to_json
+
+        typer.echo(to_json(found))
+        return
+    width = max(len(name) for lines in found.values() for name in lines)
+    for kind, lines in found.items():
+        typer.echo(kind)
+        for name, line in lines.items():
+            typer.echo(f"  {name:{width}}  {line}")
+    typer.echo("\nlaconic show NAME explains one of them; laconic compare PROBLEM plays a problem.")
+
+
+def _lines(kind: Kind) -> dict[str, str]:
+    from laconic import registry  # numpy comes with it
+    from laconic.errors import InputError
+
+    lines = {}
+    for name in registry.names(kind):
+        try:
+            lines[name] = summary(registry.find(kind, name))
+        except InputError as error:  # another package's; the others are listed all the same
+            lines[name] = f"({error})"
+    return lines
+
+
+def summary(kind: object) -> str:
+    """The first sentence of a class's documentation."""
+    return (inspect.getdoc(kind) or "").partition("\n")[0]

@@ -1,0 +1,172 @@
+"""From the words of a command line to algorithms, a problem and sizes; nothing here prints or runs."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from laconic import registry
+from laconic.cli import defaults
+from laconic.errors import InputError
+from laconic.experiments.config import ConfigFile, read_config
+from laconic.experiments.parts import algorithm_from, as_algorithm, has_param, name_of, problem_from, with_param
+from laconic.problems.base import Problem
+
+
+@dataclass(frozen=True)
+class Words:
+    """What was written on the command line; None where nothing was."""
+
+    problem: str = defaults.PROBLEM
+    algorithms: Sequence[str] = ()
+    clients: int | None = None
+    rounds: int | None = None
+    seeds: int | None = None
+    kernel: str | None = None
+    gamma: float | None = None
+    lam: float | None = None
+    alpha: str | None = None
+    D: float | None = None
+    overrides: Sequence[str] = ()
+    runtime: str | None = None
+
+
+@dataclass(frozen=True)
+class Request:
+    """What `laconic.compare` is called with."""
+
+    algorithms: list[Any]
+    problem: Problem
+    clients: int | None
+    rounds: int | None
+    seeds: int | list[int]
+    runtime: str
+
+
+@dataclass
+class _Overrides:
+    """``--set``, sorted by whose parameter it is."""
+
+    problem: dict[str, Any] = field(default_factory=dict)
+    algorithms: list[tuple[str, str, Any]] = field(default_factory=list)  # name, parameter, value
+
+
+def understand(words: Words) -> Request:
+    """The request that the words make; refused with advice where they make none."""
+    overrides = _sorted(words.overrides)
+    file = read_config(words.problem) if words.problem.lower().endswith(".toml") else None
+    problem = problem_from((file.problem if file else {"name": words.problem}) | overrides.problem)
+    chosen = _chosen(words, file=file)
+    for option, value in _shared(words).items():
+        chosen = _everywhere(chosen, option, value)
+    for name, parameter, value in overrides.algorithms:
+        chosen = _for_one(chosen, name, parameter, value)
+    sized = hasattr(problem, "limits")
+    return Request(
+        algorithms=chosen,
+        problem=problem,
+        clients=_first(words.clients, file and file.clients, None if sized else defaults.CLIENTS),
+        rounds=_first(words.rounds, file and file.rounds, None if sized else defaults.ROUNDS),
+        seeds=_first(words.seeds, file and file.seeds, defaults.SEEDS),
+        runtime=_first(words.runtime, file and file.runtime, defaults.RUNTIME),
+    )
+
+
+def _first(*values: Any) -> Any:
+    return next((value for value in values if value is not None), None)
+
+
+def _chosen(words: Words, *, file: ConfigFile | None) -> list[Any]:
+    """The algorithms asked for, with the settings of the file where it has them and those of the demo elsewhere."""
+    written = [algorithm_from(table) for table in file.algorithms] if file else []
+    names = [name for given in words.algorithms for name in given.split(",") if name.strip()]
+    if not names:
+        return written or [_demo(name) for name in defaults.ALGORITHMS]
+    chosen: list[Any] = []
+    for name in names:
+        kind = registry.find("algorithm", name.strip())
+        chosen += [each for each in written if type(each) is kind] or [_demo(name.strip())]
+    return chosen
+
+
+def _demo(name: str) -> Any:
+    algorithm = as_algorithm(name)
+    own = defaults.OWN.get(name_of(algorithm, kind="algorithm"), {})
+    for parameter, value in (defaults.SHARED | own).items():
+        if has_param(algorithm, parameter):
+            algorithm = with_param(algorithm, parameter, value)
+    return algorithm
+
+
+def _shared(words: Words) -> dict[str, Any]:
+    """The options that go to every algorithm which has such a parameter; the kernel first, as gamma is the kernel's."""
+    alpha = None if words.alpha is None else _alpha(words.alpha)
+    given = {"kernel": words.kernel, "gamma": words.gamma, "lam": words.lam, "alpha": alpha, "D": words.D}
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _alpha(text: str) -> float | str:
+    if text.lower() == "theory":
+        return "theory"
+    try:
+        return float(text)
+    except ValueError:
+        raise InputError(f"--alpha must be a number or 'theory', got {text!r}") from None
+
+
+def _everywhere(chosen: Iterable[Any], parameter: str, value: Any) -> list[Any]:
+    chosen = list(chosen)
+    if not any(has_param(each, parameter) for each in chosen):
+        names = ", ".join(name_of(each, kind="algorithm") for each in chosen)
+        raise InputError(f"--{parameter} has nothing to set: none of {names} has a parameter {parameter!r}")
+    return [with_param(each, parameter, value) if has_param(each, parameter) else each for each in chosen]
+
+
+def _for_one(chosen: Iterable[Any], name: str, parameter: str, value: Any) -> list[Any]:
+    kind = registry.find("algorithm", name)
+    chosen = list(chosen)
+    if not any(type(each) is kind for each in chosen):
+        raise InputError(f"--set {name}.{parameter}: {name} is not among the algorithms compared; add it to --algorithms")
+    return [with_param(each, parameter, value) if type(each) is kind else each for each in chosen]
+
+
+def _sorted(overrides: Sequence[str]) -> _Overrides:
+    result = _Overrides()
+    for text in overrides:
+        target, parameter, value = _override(text)
+        if target.lower() == "problem":
+            result.problem[parameter] = value
+        else:
+            result.algorithms.append((target, parameter, value))
+    return result
+
+
+def _override(text: str) -> tuple[str, str, Any]:
+    where, equals, value = text.partition("=")
+    target, dot, parameter = where.strip().partition(".")
+    if not (equals and dot and target and parameter):
+        raise InputError(f"--set takes ALGORITHM.parameter=value or problem.parameter=value, got {text!r}")
+    return target, parameter, literal(value.strip())
+
+
+def literal(text: str) -> Any:
+    """A value as TOML would read it (a list is a grid), and text where it would not.
+
+    >>> literal("0.3"), literal(".3"), literal("[1, 2]"), literal("paper")
+    (0.3, 0.3, [1, 2], 'paper')
+    """
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return _number_or_text(text)
+    return value if isinstance(value, bool | int | float | str | list | dict) else text
+
+
+def _number_or_text(text: str) -> float | str:
+    """TOML knows 0.3 but not .3, and no text without quotes."""
+    try:
+        return float(text)
+    except ValueError:
+        return text

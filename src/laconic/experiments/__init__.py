@@ -1,0 +1,1 @@
+"""Experiments: comparisons, grids, results and what they show."""

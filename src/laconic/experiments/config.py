@@ -1,0 +1,75 @@
+"""An experiment as data: what is played by whom, how often; written to TOML and read back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from laconic.errors import InputError
+from laconic.experiments.parts import algorithm_from, name_of, problem_from, to_table
+from laconic.problems.base import Problem
+
+HEADER = "# Rerun this comparison exactly with: laconic compare {name}\n\n"
+
+
+class ConfigFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The layout of a configuration file."""
+
+    problem: dict[str, Any]
+    algorithms: list[dict[str, Any]]
+    clients: int | None = None
+    rounds: int | None = None
+    seeds: list[int] | int | None = None
+    runtime: str | None = None
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A comparison that has been checked and can start."""
+
+    algorithms: tuple[Any, ...]
+    problem: Problem
+    clients: int
+    rounds: int
+    seeds: tuple[int, ...]
+    runtime: str
+
+    def to_toml(self) -> str:
+        """The experiment as text, every parameter spelled out, so that later defaults do not change it."""
+        file = ConfigFile(
+            clients=self.clients,
+            rounds=self.rounds,
+            seeds=list(self.seeds),
+            runtime=self.runtime,
+            problem=_problem_table(self.problem),
+            algorithms=[to_table(each, name=name_of(each, kind="algorithm")) for each in self.algorithms],
+        )
+        import tomli_w  # only when a file is written
+
+        return tomli_w.dumps(_ordered(msgspec.to_builtins(file)))
+
+
+def _problem_table(problem: Problem) -> dict[str, Any]:
+    table = to_table(problem, name=name_of(problem, kind="problem"))
+    sha256 = getattr(problem, "sha256", None)
+    return table if sha256 is None else table | {"sha256": sha256}
+
+
+def _ordered(table: Mapping[str, Any]) -> dict[str, Any]:
+    """Plain values before tables: TOML gives what follows a table to that table."""
+    return dict(sorted(table.items(), key=lambda item: isinstance(item[1], dict) or item[0] == "algorithms"))
+
+
+def read_config(path: str | PathLike[str]) -> ConfigFile:
+    """The configuration in a TOML file."""
+    try:
+        return msgspec.toml.decode(Path(path).read_bytes(), type=ConfigFile)
+    except OSError as error:
+        raise InputError(f"cannot read {path}: {error.strerror or error}") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not a configuration of laconic: {error}") from None

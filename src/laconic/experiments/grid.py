@@ -1,0 +1,113 @@
+"""Grids: a value that stands for several, anywhere inside an algorithm, and how it unfolds into settings."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+from dataclasses import dataclass, fields, is_dataclass, replace
+from itertools import product
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+
+from laconic.errors import InputError
+
+Setting = str | int | float | bool | None
+Params = dict[str, Setting]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Several values where one is expected; `expand` tries each in turn."""
+
+    values: tuple[Any, ...]
+    is_grid: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not self.values:
+            raise InputError("a grid needs at least one value; try grid(0.1, 1, 4)")
+
+    def __repr__(self) -> str:
+        return f"grid({', '.join(map(repr, self.values))})"
+
+
+def grid(*values: Any) -> Any:
+    """Several values to try where an algorithm or a kernel takes one.
+
+    Typed as ``Any`` because it stands where a number, a kernel or a name is expected.
+
+    >>> grid(0.1, 1, 4)
+    grid(0.1, 1, 4)
+    """
+    return Grid(values=values)
+
+
+def expand(value: T) -> list[tuple[Params, T]]:
+    """Every setting that the value stands for, the last grid turning fastest, each with its parameters.
+
+    >>> from laconic.kernels import Gaussian
+    >>> expand(Gaussian(gamma=grid(0.1, 1.0)))
+    [({'gamma': 0.1}, Gaussian(gamma=0.1)), ({'gamma': 1.0}, Gaussian(gamma=1.0))]
+    """
+    return [(params(single), single) for single in _singles(value)]
+
+
+def _singles(value: Any) -> list[Any]:
+    if isinstance(value, Grid):
+        return [single for choice in value.values for single in _singles(choice)]
+    own = parts(value)
+    choices = [_singles(part) for part in own.values()]
+    if all(len(choice) == 1 and choice[0] is part for choice, part in zip(choices, own.values(), strict=True)):
+        return [value]  # as it is, which may be no dataclass at all
+    return [replace(value, **dict(zip(own, chosen, strict=True))) for chosen in product(*choices)]
+
+
+def params(value: object) -> Params:
+    """The settings of an algorithm, a problem or a kernel as one flat dictionary.
+
+    A part with parameters of its own gives its name and then those parameters: ``{"kernel": "Gaussian", "gamma": 1.0}``.
+    """
+    own = parts(value)
+    flat: Params = {}
+    for name, part in own.items():
+        flat[name] = _setting(part)
+        if _lies_flat(part):
+            flat |= {_free(n, outer=name, taken=own.keys() | flat.keys()): _setting(p) for n, p in parts(part).items()}
+    return flat
+
+
+def parts(value: object) -> dict[str, Any]:
+    """What a value was made with, by name; nothing for what is no dataclass."""
+    if not is_dataclass(value) or isinstance(value, type):
+        return {}
+    return {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+
+
+def _lies_flat(part: object) -> bool:
+    """A Gaussian lies flat among the parameters of its algorithm, a sum of kernels does not."""
+    return is_dataclass(part) and all(_is_plain(inner) for inner in parts(part).values())
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, str | int | float | np.generic)
+
+
+def _free(name: str, *, outer: str, taken: Set[str]) -> str:
+    return f"{outer}.{name}" if name in taken else name
+
+
+def _setting(value: Any) -> Setting:
+    if isinstance(value, np.generic):
+        return value.item()  # type: ignore[no-any-return]
+    if _is_plain(value):
+        return value  # type: ignore[no-any-return]
+    return type(value).__name__ if _lies_flat(value) else text(value)
+
+
+def text(value: object) -> str:
+    """How a part is written in a table: like ``repr``, but without memory addresses and the content of arrays."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return f"{type(value).__name__}({', '.join(f'{name}={text(part)}' for name, part in parts(value).items())})"
+    if isinstance(value, np.ndarray):
+        return f"array{value.shape}"
+    return str(getattr(value, "__qualname__", None) or repr(value))

@@ -1,0 +1,60 @@
+"""The folder of one comparison: results.parquet, config.toml, figure.png and figure.svg."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from laconic.errors import InputError
+from laconic.experiments.config import HEADER, Experiment
+from laconic.experiments.files import replace_file, require_writable
+from laconic.experiments.results import Results
+
+RESULTS, CONFIG, FIGURES = "results.parquet", "config.toml", ("figure.png", "figure.svg")
+
+
+@dataclass
+class Folder:
+    """Where a comparison leaves its files; those of an earlier one are replaced, other files stay.
+
+    Nothing is touched before the first run has finished, so stopping early costs nobody their earlier results.
+    """
+
+    path: Path
+    experiment: Experiment
+    begun: bool = False
+
+    def __post_init__(self) -> None:
+        require_writable(self.path)
+
+    def save(self, results: Results) -> None:
+        """Keep all runs so far; the first time, also say what they are runs of."""
+        if not results.rows:
+            return
+        if not self.begun:
+            self._begin()
+        results.to_parquet(self.path / RESULTS)
+
+    def _begin(self) -> None:
+        for name in (RESULTS, CONFIG, *FIGURES):  # an earlier comparison's files would contradict this one's
+            (self.path / name).unlink(missing_ok=True)
+        try:
+            config = HEADER.format(name=CONFIG) + self.experiment.to_toml()
+        except InputError:  # a part of the user's own without a name: results are kept all the same
+            config = ""
+        if config:
+            replace_file(self.path / CONFIG, lambda path: path.write_text(config, encoding="utf-8"))
+        self.begun = True
+
+    def draw(self, results: Results) -> None:
+        """Keep the figure."""
+        from laconic.report.figures import save  # matplotlib is slow to import
+
+        figure = results.plot()
+        replace_file(self.path / "figure.png", lambda path: save(figure, path, kind="png"))
+        replace_file(self.path / "figure.svg", lambda path: save(figure, path, kind="svg"))
+
+
+def files_in(folder: Path) -> list[Path]:
+    """The files of a comparison that are in the folder."""
+    return [folder / name for name in (RESULTS, CONFIG, *FIGURES) if (folder / name).exists()]

@@ -1,0 +1,154 @@
+"""Algorithms, problems and kernels by name, by table and by value, and how one parameter of them is changed."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from laconic import kernels, registry
+from laconic.errors import InputError
+from laconic.experiments.grid import Grid, parts
+from laconic.exploration import Theory
+from laconic.problems.base import Problem
+
+PATHS = ("path", "file")  # parameters of problems that name a file
+COMPOSED = {kind.__name__: kind for kind in (kernels.Sum, kernels.Product, kernels.Scaled, Theory)}
+
+
+def as_algorithm(candidate: Any) -> Any:
+    """An algorithm from a value, a class or a name."""
+    if isinstance(candidate, str):
+        candidate = registry.find("algorithm", candidate)
+    if isinstance(candidate, type):
+        candidate = candidate()
+    if not hasattr(candidate, "plan"):
+        raise InputError(f"algorithms must be algorithms, their classes or their names, got {candidate!r}")
+    return candidate
+
+
+def as_problem(candidate: Any) -> Problem:
+    """A problem from a value, a class, a name, or the path of an ``.npz``."""
+    if isinstance(candidate, str | os.PathLike):
+        return problem_from({"name": os.fspath(candidate)})
+    if isinstance(candidate, type):
+        candidate = candidate()
+    if not isinstance(candidate, Problem):
+        raise InputError(f"problem must have a method instance(seed, clients, rounds), got {candidate!r}")
+    return candidate
+
+
+def problem_from(table: Mapping[str, Any]) -> Problem:
+    """A problem from its name (or the path of an ``.npz``) and parameters."""
+    name = str(table["name"])
+    given = {key: value for key, value in table.items() if key not in ("name", "sha256")}
+    if name.endswith(".npz") or (os.sep in name and Path(name).is_file()):
+        name, given = "recorded", {"path": name} | given
+    problem: Problem = _make(registry.find("problem", name), given, name=name)
+    wanted = table.get("sha256", getattr(problem, "sha256", None))
+    if wanted != getattr(problem, "sha256", None):
+        raise InputError(f"{given.get('path', name)} has changed since this configuration was written")
+    return problem
+
+
+def algorithm_from(table: Mapping[str, Any]) -> Any:
+    """An algorithm from its name and parameters; what is not given is the default."""
+    name = str(table.get("name", ""))
+    given = {key: value for key, value in table.items() if key != "name"}
+    return _make(registry.find("algorithm", name), given, name=name)
+
+
+def _make(kind: Any, given: Mapping[str, Any], *, name: str) -> Any:
+    accepted = inspect.signature(kind).parameters
+    for key in given:
+        if key not in accepted:
+            raise InputError(f"{name} has no parameter {key!r}{_advice(key, list(accepted))}")
+    for key, parameter in accepted.items():
+        if parameter.default is parameter.empty and key not in given:
+            raise InputError(f"{name} needs a value for {key}; try --set problem.{key}=…")
+    return kind(**{key: _part(value, name=key) for key, value in given.items()})
+
+
+def _part(value: Any, *, name: str) -> Any:
+    """A parameter as it is written in TOML: a list is a grid, a table or a name is a part."""
+    if isinstance(value, list):
+        return Grid(tuple(_part(choice, name=name) for choice in value))
+    if isinstance(value, Mapping):
+        kind = str(value.get("name", ""))
+        found = COMPOSED.get(kind) or registry.find("kernel", kind)
+        return _make(found, {key: inner for key, inner in value.items() if key != "name"}, name=kind)
+    if isinstance(value, str) and name == "kernel":
+        return registry.find("kernel", value)()
+    if isinstance(value, str) and name == "alpha" and value.lower() == "theory":
+        return Theory()
+    return value
+
+
+def to_table(value: object, *, name: str) -> dict[str, Any]:
+    """A value as a table that `algorithm_from` or `problem_from` turns back into it."""
+    return {"name": name} | {key: _written(part, key=key) for key, part in parts(value).items() if part is not None}
+
+
+def _written(part: Any, *, key: str) -> Any:
+    if isinstance(part, Grid):
+        return [_written(choice, key=key) for choice in part.values]
+    if key in PATHS and isinstance(part, str | os.PathLike):
+        return str(Path(part).absolute())
+    if hasattr(part, "item") and not hasattr(part, "__len__"):  # a numpy scalar
+        return part.item()
+    if isinstance(part, str | bool | int | float):
+        return part
+    name = type(part).__name__
+    if name in COMPOSED or type(part) in registry.kernels().values():
+        return to_table(part, name=name)
+    raise InputError(f"{key}={part!r} has no name that a configuration file could give")
+
+
+def name_of(value: object, *, kind: registry.Kind) -> str:
+    """The name under which a value's class is listed; the class's own where it is not."""
+    for name in registry.names(kind):
+        with suppress(InputError):  # another package's entry that does not load is not this value's
+            if registry.find(kind, name) is type(value):
+                return name
+    return type(value).__name__
+
+
+def has_param(value: object, name: str) -> bool:
+    """Whether the value, or one of its parts, has such a parameter."""
+    own = parts(value)
+    return name in own or any(has_param(part, name) for part in own.values())
+
+
+def with_param(value: Any, name: str, setting: Any) -> Any:
+    """The value with one parameter changed: its own, or else that of the part that has it; ``kernel.gamma`` says which.
+
+    >>> with_param(kernels.Gaussian(), "gamma", 4.0)
+    Gaussian(gamma=4.0)
+    """
+    own = parts(value)
+    head, _, rest = name.partition(".")
+    if rest and head in own:
+        return replace(value, **{head: with_param(own[head], rest, setting)})
+    if name in own:
+        return replace(value, **{name: _part(setting, name=name)})
+    for key, part in own.items():
+        if has_param(part, name):
+            return replace(value, **{key: with_param(part, name, setting)})
+    raise InputError(f"{type(value).__name__} has no parameter {name!r}{_advice(name, _all_params(value))}")
+
+
+def _all_params(value: object) -> list[str]:
+    own = parts(value)
+    return [*own, *(inner for part in own.values() for inner in _all_params(part))]
+
+
+def _advice(name: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, n=1)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    return f"; it has {', '.join(known)}" if known else "; it has none"

@@ -1,0 +1,241 @@
+"""Results: one row a run, with its curve; grouped into a table, drawn, and kept in Parquet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic.errors import InputError
+from laconic.experiments.grid import Params, Setting
+from laconic.report.table import Table, amount, count, number, spread
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from matplotlib.figure import Figure
+
+    from laconic.report.figures import Line
+    from laconic.runtimes.trace import Run
+
+POINTS = 500  # of a curve: finer than a figure can show
+METRICS = ("regret", "scalars", "bytes", "messages", "syncs", "dictionary", "seconds")
+HEADERS = ("algorithm", "regret", "scalars", "bytes", "messages", "syncs", "dictionary", "seconds")
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """Regret and communication so far, at up to 500 of a run's steps."""
+
+    t: NDArray[np.int64]
+    regret: NDArray[np.float64]
+    scalars: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, run: Run) -> Curve:
+        """The curve of a run, thinned evenly; the last step is always kept."""
+        steps = len(run.regrets)
+        t = np.unique(np.linspace(1, steps, min(steps, POINTS)).round().astype(np.int64))
+        sent = np.concatenate([[0], run.scalars_at_sync]).astype(np.int64)
+        scalars = sent[np.searchsorted(run.sync_steps, t, side="right")]
+        return cls(t=t, regret=np.cumsum(run.regrets)[t - 1], scalars=scalars)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Curve) and all(
+            np.array_equal(getattr(self, name), getattr(other, name)) for name in ("t", "regret", "scalars")
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # holds arrays
+
+
+@dataclass(frozen=True)
+class Row:
+    """One run: who, with which parameters, on which seed, and what came of it."""
+
+    algorithm: str
+    params: Params
+    seed: int
+    regret: float
+    scalars: int
+    bytes: int
+    messages: int
+    syncs: int
+    dictionary: int | None
+    seconds: float
+    curve: Curve = field(repr=False)
+
+    @classmethod
+    def of(cls, run: Run, *, algorithm: str, params: Params) -> Row:
+        """The row of a finished run."""
+        return cls(
+            algorithm=algorithm,
+            params=params,
+            seed=int(run.seed),
+            regret=float(run.regret),
+            scalars=int(run.scalars),
+            bytes=int(run.bytes),
+            messages=int(run.messages),
+            syncs=int(run.syncs),
+            dictionary=None if run.dictionary is None else int(run.dictionary),
+            seconds=float(run.seconds),
+            curve=Curve.of(run),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The row as plain values, without its curve: what ``--json`` prints."""
+        names = ("algorithm", "params", "seed", *METRICS)
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(frozen=True)
+class Group:
+    """The runs of one algorithm with one setting, over seeds."""
+
+    algorithm: str
+    params: Params
+    rows: tuple[Row, ...]
+    label: str
+
+    def values(self, metric: str) -> list[float]:
+        """The metric of every run that has it."""
+        found = [getattr(row, metric) for row in self.rows]
+        return [float(value) for value in found if value is not None]
+
+    def mean(self, metric: str) -> float | None:
+        """The mean over seeds, None where no run has the metric."""
+        values = self.values(metric)
+        return fmean(values) if values else None
+
+    def sd(self, metric: str) -> float | None:
+        """The standard deviation over seeds, None for fewer than two."""
+        values = self.values(metric)
+        return stdev(values) if len(values) > 1 else None
+
+
+@dataclass(frozen=True, repr=False)
+class Results:
+    """All runs of one comparison on one problem: a table where it is shown, a figure where it is plotted."""
+
+    problem: str
+    problem_params: Params
+    clients: int
+    rounds: int
+    dim: int
+    rows: tuple[Row, ...] = ()
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """The rows by algorithm and parameters, in the order in which they first finished."""
+        members: dict[tuple[str, tuple[tuple[str, Setting], ...]], list[Row]] = {}
+        for row in self.rows:
+            members.setdefault((row.algorithm, tuple(row.params.items())), []).append(row)
+        named = labels([(rows[0].algorithm, rows[0].params) for rows in members.values()])
+        return tuple(
+            Group(algorithm=rows[0].algorithm, params=rows[0].params, rows=tuple(rows), label=label)
+            for rows, label in zip(members.values(), named, strict=True)
+        )
+
+    def with_row(self, row: Row) -> Results:
+        """These results and one more run."""
+        return replace(self, rows=(*self.rows, row))
+
+    def tuned(self, metric: str = "regret") -> Results:
+        """Of each algorithm only the setting with the smallest mean of the metric, the first on ties."""
+        if metric not in METRICS:
+            raise InputError(f"cannot tune by {metric!r}; try one of {', '.join(METRICS)}")
+        best: dict[str, Group] = {}
+        for group in self.groups:
+            kept = best.get(group.algorithm)
+            if kept is None or _rank(group, metric) < _rank(kept, metric):
+                best[group.algorithm] = group
+        chosen = {id(row) for group in best.values() for row in group.rows}
+        return replace(self, rows=tuple(row for row in self.rows if id(row) in chosen))
+
+    def table(self) -> Table:
+        """One line a group: means over seeds, and for regret the standard deviation."""
+        return Table(headers=HEADERS, rows=tuple(map(_cells, self.groups)), caption=self.title())
+
+    def title(self) -> str:
+        """What was played, in one line."""
+        seeds = len({row.seed for row in self.rows})
+        over = f", mean ± sd over {seeds} seeds" if seeds > 1 else ""
+        return f"{self.problem}, d={self.dim}: {self.clients} clients, {self.rounds} rounds{over}"
+
+    def plot(self) -> Figure:
+        """Regret and communication against t, with bands of one standard deviation over seeds."""
+        # matplotlib takes longer to import than everything else together
+        from laconic.report.figures import regret_and_communication
+
+        if not self.rows:
+            raise InputError("there is nothing to plot: no run has finished")
+        return regret_and_communication([_line(group) for group in self.groups], title=self.title())
+
+    def to_parquet(self, path: str | PathLike[str]) -> None:
+        """Write everything, curves included, to a Parquet file; an earlier file is replaced in one step."""
+        from laconic.experiments import storage  # pyarrow is slow to import
+
+        storage.write(self, path)
+
+    @classmethod
+    def from_parquet(cls, path: str | PathLike[str]) -> Results:
+        """Read what `to_parquet` wrote."""
+        from laconic.experiments import storage  # pyarrow is slow to import
+
+        return storage.read(path)
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows as an Arrow stream, so that ``pandas``, ``polars`` and ``pyarrow.table`` take them as they are."""
+        from laconic.experiments import storage  # pyarrow is slow to import
+
+        return storage.to_arrow(self).__arrow_c_stream__(requested_schema)
+
+    def __repr__(self) -> str:
+        return self.table().text() if self.rows else f"{self.title()}: no run has finished"
+
+    def _repr_html_(self) -> str:
+        return self.table().html()
+
+
+def _rank(group: Group, metric: str) -> float:
+    mean = group.mean(metric)
+    return float("inf") if mean is None else mean
+
+
+def labels(settings: Sequence[tuple[str, Params]]) -> list[str]:
+    """Each algorithm's name, with the parameters in which its settings differ."""
+    return [_label(name, own, [other for n, other in settings if n == name]) for name, own in settings]
+
+
+def _label(name: str, own: Params, rivals: Sequence[Params]) -> str:
+    differing = [key for key in own if any(rival.get(key) != own[key] for rival in rivals)]
+    return f"{name} {' '.join(f'{key}={_short(own[key])}' for key in differing)}".rstrip()
+
+
+def _short(value: Setting) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _cells(group: Group) -> tuple[str, ...]:
+    return (
+        group.label,
+        spread(group.mean("regret"), group.sd("regret")),
+        amount(group.mean("scalars")),
+        amount(group.mean("bytes"), unit="B"),
+        count(group.mean("messages")),
+        count(group.mean("syncs")),
+        count(group.mean("dictionary")),
+        number(group.mean("seconds")),
+    )
+
+
+def _line(group: Group) -> Line:
+    from laconic.report.figures import Band, Line  # matplotlib, see plot
+
+    regret = np.array([row.curve.regret for row in group.rows])
+    scalars = np.array([row.curve.scalars for row in group.rows], dtype=np.float64)
+    return Line(label=group.label, t=group.rows[0].curve.t, regret=Band.of(regret), scalars=Band.of(scalars))

@@ -1,0 +1,87 @@
+"""Results as Arrow tables and Parquet files."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from laconic.errors import InputError
+from laconic.experiments.files import replace_file
+from laconic.experiments.results import Curve, Results, Row
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+KEY = b"laconic.results"
+FORMAT = 1
+SCHEMA = pa.schema(
+    [
+        pa.field("algorithm", pa.string(), nullable=False),
+        pa.field("params", pa.string(), nullable=False),  # JSON: parameters differ between algorithms
+        pa.field("seed", pa.int64(), nullable=False),
+        pa.field("regret", pa.float64(), nullable=False),
+        pa.field("scalars", pa.int64(), nullable=False),
+        pa.field("bytes", pa.int64(), nullable=False),
+        pa.field("messages", pa.int64(), nullable=False),
+        pa.field("syncs", pa.int64(), nullable=False),
+        pa.field("dictionary", pa.int64()),
+        pa.field("seconds", pa.float64(), nullable=False),
+        pa.field("curve_t", pa.list_(pa.int64()), nullable=False),
+        pa.field("curve_regret", pa.list_(pa.float64()), nullable=False),
+        pa.field("curve_scalars", pa.list_(pa.int64()), nullable=False),
+    ]
+)
+ABOUT = ("problem", "problem_params", "clients", "rounds", "dim")
+
+
+def to_arrow(results: Results) -> pa.Table:
+    """One line a run; what the runs share is in the schema's metadata."""
+    about = {"format": FORMAT} | {name: getattr(results, name) for name in ABOUT}
+    schema = SCHEMA.with_metadata({KEY: json.dumps(about).encode()})
+    return pa.Table.from_pylist([_record(row) for row in results.rows], schema=schema)
+
+
+def _record(row: Row) -> dict[str, Any]:
+    curve = {f"curve_{name}": getattr(row.curve, name) for name in ("t", "regret", "scalars")}
+    return row.as_dict() | {"params": json.dumps(row.params)} | curve
+
+
+def from_arrow(table: pa.Table) -> Results:
+    """The results that `to_arrow` laid out."""
+    about = json.loads(table.schema.metadata[KEY])
+    if about.pop("format") != FORMAT:
+        raise InputError("these results were written by a newer laconic; update it to read them")
+    return Results(**about, rows=tuple(map(_row, table.to_pylist())))
+
+
+def _row(record: dict[str, Any]) -> Row:
+    curve = Curve(
+        t=np.array(record.pop("curve_t"), dtype=np.int64),
+        regret=np.array(record.pop("curve_regret"), dtype=np.float64),
+        scalars=np.array(record.pop("curve_scalars"), dtype=np.int64),
+    )
+    return Row(**record | {"params": json.loads(record["params"])}, curve=curve)
+
+
+def write(results: Results, path: str | PathLike[str]) -> None:
+    """Replace the file by these results."""
+    replace_file(Path(path), lambda temporary: pq.write_table(to_arrow(results), temporary))
+
+
+def read(path: str | PathLike[str]) -> Results:
+    """The results in a Parquet file."""
+    try:
+        table = pq.read_table(path)
+    except OSError as error:
+        raise InputError(f"cannot read {os.fspath(path)}: {error.strerror or error}") from None
+    except pa.ArrowInvalid:
+        raise InputError(f"{os.fspath(path)} is not a Parquet file") from None
+    if KEY not in (table.schema.metadata or {}):
+        raise InputError(f"{os.fspath(path)} holds no results of laconic")
+    return from_arrow(table)

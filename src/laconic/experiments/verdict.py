@@ -1,0 +1,144 @@
+"""What a comparison shows and what it does not, in sentences with numbers computed from its results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from laconic.experiments.results import Group, Results
+from laconic.report.table import amount, count, number, spread
+
+APPROX, EXACT, ALWAYS, NEVER, LINEAR = "ApproxDisKernelUCB", "DisKernelUCB", "OneKernelUCB", "NKernelUCB", "DisLinUCB"
+NEAR = 1.5  # regret within this factor of raw sharing counts as near
+FAR = 2.0  # an algorithm with this many times Approx's regret counts as clearly worse
+FRACTION = 0.5  # less than this share of the scalars counts as saving communication
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One sentence about a comparison; ``holds`` is False where it departs from what the algorithm is for."""
+
+    text: str
+    holds: bool
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def verdicts(results: Results) -> list[Verdict]:
+    """What can be said of these results, each algorithm at its best setting; nothing of algorithms that did not run."""
+    best = {group.algorithm: group for group in results.tuned("regret").groups}
+    said = _silent(best)
+    approx = best.get(APPROX)
+    if approx is None:
+        return said
+    if not _is_silent(approx):
+        said += _communication(approx, best=best, results=results)
+    return [*said, *_closeness(approx, best=best), *_distance(approx, best=best)]
+
+
+def _silent(best: dict[str, Group]) -> list[Verdict]:
+    """Algorithms that could have synced and never did."""
+    quiet = [name for name in (EXACT, APPROX, LINEAR) if name in best and _is_silent(best[name])]
+    return [
+        Verdict(
+            f"{name} never synced: with D={_D(best[name])} its clients learnt too little in this run to ask for it. "
+            "A smaller D or more rounds would make it sync.",
+            holds=False,
+        )
+        for name in quiet
+    ]
+
+
+def _is_silent(group: Group) -> bool:
+    return _mean(group, "syncs") == 0
+
+
+def _D(group: Group) -> str:
+    D = group.params.get("D")
+    return f"{D:g}" if isinstance(D, int | float) else str(D)
+
+
+def _communication(approx: Group, *, best: dict[str, Group], results: Results) -> Iterator[Verdict]:
+    """Against the cheapest that shares raw points; sending every point to everyone where none of them ran."""
+    raw = [best[name] for name in (EXACT, ALWAYS) if name in best and _mean(best[name], "scalars") > 0]
+    steps = results.clients * results.rounds
+    everything = float(results.clients * steps * (results.dim + 1))
+    rival = min(raw, key=lambda group: _mean(group, "scalars"), default=None)
+    cost = everything if rival is None else _mean(rival, "scalars")
+    whom = "sending every point to everyone" if rival is None else rival.label
+    sent = _mean(approx, "scalars")
+    numbers = f"{amount(sent)} scalars against {amount(cost)} of {whom} ({_share(sent / cost)})"
+    if sent < FRACTION * cost:
+        yield Verdict(f"{APPROX} saved communication: {numbers}.", holds=True)
+        return
+    worth = "more than" if sent >= cost else "no small fraction of"
+    yield Verdict(f"{APPROX} sent {worth} raw sharing: {numbers}. {_rule(approx, results=results)}", holds=False)
+
+
+def _share(ratio: float) -> str:
+    return f"{ratio:.0%}" if ratio >= 0.1 else f"{ratio:.1%}"
+
+
+def _rule(approx: Group, *, results: Results) -> str:
+    """SPEC's rule with this run's numbers: B·r² ≪ NT(d+1)/2."""
+    syncs, size = _mean(approx, "syncs"), _mean(approx, "dictionary")
+    left, right = syncs * size**2, results.clients * results.rounds * (results.dim + 1) / 2
+    return (
+        f"Statistics pay where B·r² ≪ NT(d+1)/2; here B={count(syncs)} syncs of a dictionary of r={count(size)} make "
+        f"{amount(left)} against {amount(right)}. Longer horizons, repeated or low-dimensional arms, a smaller qbar "
+        "or a larger D help."
+    )
+
+
+def _closeness(approx: Group, *, best: dict[str, Group]) -> Iterator[Verdict]:
+    reference = best.get(EXACT) or best.get(ALWAYS)
+    if reference is None or _mean(reference, "regret") <= 0:
+        return
+    ratio = _mean(approx, "regret") / _mean(reference, "regret")
+    numbers = f"{_regret(approx)} against {_regret(reference)} of {reference.label} ({ratio:.2f} ×)"
+    if ratio <= NEAR:
+        yield Verdict(f"{APPROX} learnt nearly as well as raw sharing: regret {numbers}.", holds=True)
+    else:
+        yield Verdict(
+            f"{APPROX} learnt clearly less than raw sharing: regret {numbers}. "
+            "A larger qbar (more points in the dictionary) or a smaller D (more syncs) brings it closer, at a price.",
+            holds=False,
+        )
+
+
+def _distance(approx: Group, *, best: dict[str, Group]) -> Iterator[Verdict]:
+    """Against those that share nothing or learn a line."""
+    mine = _mean(approx, "regret")
+    for name in (NEVER, LINEAR):
+        if name not in best or mine <= 0:
+            continue
+        ratio = _mean(best[name], "regret") / mine
+        numbers = f"regret {_regret(best[name])}, {ratio:.2f} × that of {APPROX}"
+        if ratio >= FAR:
+            yield Verdict(f"{name} is far behind: {numbers}.", holds=True)
+        else:
+            yield Verdict(f"{name} is not far behind: {numbers}.{_why(name, best=best)}", holds=False)
+
+
+def _why(name: str, *, best: dict[str, Group]) -> str:
+    """Whether sharing (or the kernel) brings little here, or Approx lost what it brings: raw sharing tells."""
+    reference = best.get(EXACT) or best.get(ALWAYS)
+    if reference is None or _mean(reference, "regret") <= 0:
+        return ""
+    ratio = _mean(best[name], "regret") / _mean(reference, "regret")
+    against = f"it is {ratio:.2f} × that of {reference.label}"
+    if ratio >= FAR:
+        return f" Yet {against}: what sharing brings, {APPROX} lost."
+    return f" And {against}: {'sharing' if name == NEVER else 'a kernel'} brings little in this run."
+
+
+def _regret(group: Group) -> str:
+    return spread(group.mean("regret"), group.sd("regret"))
+
+
+def _mean(group: Group, metric: str) -> float:
+    return group.mean(metric) or 0.0
+
+
+__all__ = ["Verdict", "verdicts"]

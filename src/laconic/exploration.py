@@ -1,0 +1,99 @@
+"""Exploration: the coefficient α of the index μ + ασ, and the choice among arms, ties broken by an addressed draw."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic.checks import require_at_least, require_finite_number, require_positive
+from laconic.errors import InputError
+
+Floats = NDArray[np.float64]
+
+#: Arms whose index is this close to the best, relative to the largest |μ| + ασ, tie with it.
+TIE = 1e-10
+
+
+class Exploration(Protocol):
+    """How much a client trusts its variance."""
+
+    def coefficient(self, *, lam: float, clients: int, information: float) -> float:
+        """α, given ln det(I + K/λ) (or its upper bound) of what the client knows."""
+        ...
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """The same α throughout, as in the paper's experiments."""
+
+    alpha: float
+
+    def __post_init__(self) -> None:
+        require_at_least("alpha", self.alpha, least=0)
+
+    def coefficient(self, *, lam: float, clients: int, information: float) -> float:
+        return self.alpha
+
+
+@dataclass(frozen=True)
+class Theory:
+    """The paper's α: S bounds ‖f‖, R the (sub-Gaussian) noise, δ the risk of failure, ε the dictionary's error."""
+
+    S: float = 1.0
+    R: float = 0.1
+    delta: float = 0.1
+    epsilon: float = 0.1
+
+    def __post_init__(self) -> None:
+        require_at_least("S", self.S, least=0)
+        require_at_least("R", self.R, least=0)
+        require_positive("delta", self.delta)
+        require_positive("epsilon", self.epsilon)
+        if self.delta >= 1 or self.epsilon >= 1:
+            raise InputError(f"delta and epsilon must be below 1, got {self.delta!r} and {self.epsilon!r}")
+
+
+@dataclass(frozen=True)
+class ExactTheory:
+    """α = √λ S + R √(2 ln(N/δ) + ln det(I + K_DD/λ)), for exact and linear beliefs."""
+
+    theory: Theory
+
+    def coefficient(self, *, lam: float, clients: int, information: float) -> float:
+        noise = math.sqrt(2.0 * math.log(clients / self.theory.delta) + information)
+        return math.sqrt(lam) * self.theory.S + self.theory.R * noise
+
+
+@dataclass(frozen=True)
+class NystromTheory:
+    """α = (1 + 1/√(−ε + 1/(1 + (1+ε)/(1−ε) D))) √λ S + R √(4 ln(N/δ) + 2 ln det(I + K/λ)), for Nyström beliefs."""
+
+    theory: Theory
+    D: float
+
+    def __post_init__(self) -> None:
+        require_finite_number("D", self.D)
+        epsilon = self.theory.epsilon
+        limit = (1 - epsilon) ** 2 / (epsilon * (1 + epsilon))
+        if self.D >= limit:
+            raise InputError(
+                f"the theoretical alpha is not defined for D={self.D:g} and epsilon={epsilon:g}: "
+                f"it needs D < {limit:.4g}; lower D or epsilon, or give alpha as a number"
+            )
+
+    def coefficient(self, *, lam: float, clients: int, information: float) -> float:
+        epsilon = self.theory.epsilon
+        root = math.sqrt(-epsilon + 1.0 / (1.0 + (1.0 + epsilon) / (1.0 - epsilon) * self.D))
+        noise = math.sqrt(4.0 * math.log(clients / self.theory.delta) + 2.0 * information)
+        return (1.0 + 1.0 / root) * math.sqrt(lam) * self.theory.S + self.theory.R * noise
+
+
+def tied_best(mean: Floats, width: Floats) -> NDArray[np.int64]:
+    """The arms whose index mean + width ties with the best."""
+    index = mean + width
+    margin = TIE * float(np.max(np.abs(mean) + width))
+    return np.flatnonzero(index >= index.max() - margin)

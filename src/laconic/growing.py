@@ -1,0 +1,103 @@
+"""Arrays that grow at the end while older, shorter versions of them stay valid, and the collapse of repeated points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+def key(point: Floats) -> bytes:
+    """The identity of a point: equal bits, with −0.0 and 0.0 the same."""
+    return (point + 0.0).tobytes()
+
+
+def first_appearances(X: Floats) -> NDArray[np.int64]:
+    """For each row of X the number of its distinct point, counted in order of first appearance."""
+    numbers: dict[bytes, int] = {}
+    return np.array([numbers.setdefault(key(x), len(numbers)) for x in X], dtype=np.int64)
+
+
+def collapsed(X: Floats, counts: Floats, sums: Floats) -> tuple[Floats, Floats, Floats]:
+    """The distinct rows of X in order of first appearance, with their counts and sums added up."""
+    number = first_appearances(X)
+    if len(X) == 0 or number[-1] == len(X) - 1:  # the last row is new and so were all before it
+        return X, counts, sums
+    distinct = int(number.max()) + 1
+    first = np.full(distinct, len(X))
+    np.minimum.at(first, number, np.arange(len(X)))
+    added = [np.asarray(np.bincount(number, each, distinct), dtype=np.float64) for each in (counts, sums)]
+    return X[first], added[0], added[1]
+
+
+class _Shared:
+    """The memory behind the versions of one growing array."""
+
+    __slots__ = ("buffer", "filled")
+
+    def __init__(self, buffer: Floats, filled: int) -> None:
+        self.buffer, self.filled = buffer, filled
+
+
+@dataclass(frozen=True, eq=False)
+class GrowingRows:
+    """Rows that only ever get appended; every version sees its own length of one shared buffer."""
+
+    size: int
+    shared: _Shared
+
+    @classmethod
+    def empty(cls, width: int = 0) -> GrowingRows:
+        """No rows; those that come first settle the width where it is not known yet."""
+        return cls(size=0, shared=_Shared(np.empty((0, width)), 0))
+
+    @property
+    def values(self) -> Floats:
+        """The rows of this version."""
+        return self.shared.buffer[: self.size]
+
+    @property
+    def is_newest(self) -> bool:
+        """True while no longer version shares the buffer."""
+        return self.shared.filled == self.size
+
+    def appended(self, rows: Floats) -> GrowingRows:
+        """The version with these rows at the end."""
+        shared, size = self.shared, self.size + len(rows)
+        if not self.is_newest or size > len(shared.buffer):
+            buffer = np.empty((max(2 * size, 4), rows.shape[1]))
+            if self.size:
+                buffer[: self.size] = self.values
+            shared = _Shared(buffer, self.size)
+        shared.buffer[self.size : size] = rows
+        shared.filled = size
+        return GrowingRows(size=size, shared=shared)
+
+
+@dataclass(frozen=True, eq=False)
+class GrowingPoints:
+    """Growing rows that know which points they hold."""
+
+    rows: GrowingRows
+    known: dict[bytes, int]  # a point's row; shared between versions, like the rows
+
+    @classmethod
+    def empty(cls, dim: int) -> GrowingPoints:
+        """No points of ``dim`` features."""
+        return cls(rows=GrowingRows.empty(dim), known={})
+
+    def repeats(self, X: Floats) -> int:
+        """How many rows of X this version holds already."""
+        size = self.rows.size
+        return sum(self.known.get(key(x), size) < size for x in X)
+
+    def appended(self, X: Floats) -> GrowingPoints:
+        """The version with the rows of X at the end."""
+        size = self.rows.size
+        known = self.known if self.rows.is_newest else {k: row for k, row in self.known.items() if row < size}
+        for row, x in enumerate(X, start=size):
+            known.setdefault(key(x), row)
+        return GrowingPoints(rows=self.rows.appended(X), known=known)

@@ -1,0 +1,255 @@
+"""Kernels: small frozen values, ``kernel(X, Y)`` the matrix and ``kernel.diag(X)`` its diagonal.
+
+They add, multiply and scale; `as_kernel` takes any scikit-learn kernel object and any callable ``k(X, Y)`` as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic.checks import is_grid, require_finite_number, require_positive, require_whole
+from laconic.errors import InputError, KernelError
+
+Floats = NDArray[np.float64]
+
+
+@runtime_checkable
+class Kernel(Protocol):
+    """A positive definite function of two points, evaluated on all pairs of two sets."""
+
+    def __call__(self, X: Floats, Y: Floats, /) -> Floats:
+        """The matrix k(x, y) for rows x of X and y of Y."""
+        ...
+
+    def diag(self, X: Floats, /) -> Floats:
+        """The vector k(x, x) for rows x of X."""
+        ...
+
+
+class _Algebra:
+    """Sums, products and scalings of kernels, by operator."""
+
+    def __add__(self: Any, other: Any) -> Sum:
+        return Sum(left=as_kernel(self), right=as_kernel(other))
+
+    def __mul__(self: Any, other: Any) -> Product | Scaled:
+        if isinstance(other, int | float):
+            return Scaled(kernel=as_kernel(self), scale=float(other))
+        return Product(left=as_kernel(self), right=as_kernel(other))
+
+    def __rmul__(self: Any, other: Any) -> Product | Scaled:
+        return as_kernel(self) * other  # type: ignore[no-any-return]  # every kernel here has _Algebra
+
+
+def _squared_distances(X: Floats, Y: Floats) -> Floats:
+    """‖x − y‖² on all pairs by one matrix product, taken about a point of Y so that a common offset costs no digits."""
+    if len(X) == 0 or len(Y) == 0:
+        return np.zeros((len(X), len(Y)))
+    X, Y = X - Y[0], Y - Y[0]
+    squares = X @ Y.T
+    squares *= -2.0
+    squares += np.einsum("ij,ij->i", X, X)[:, None]
+    squares += np.einsum("ij,ij->i", Y, Y)[None, :]
+    return np.maximum(squares, 0.0, out=squares)
+
+
+def _distances(X: Floats, Y: Floats) -> Floats:
+    squares = _squared_distances(X, Y)
+    return np.sqrt(squares, out=squares)
+
+
+@dataclass(frozen=True)
+class Gaussian(_Algebra):
+    """Gaussian (squared exponential): k(x, y) = exp(−γ‖x − y‖²)."""
+
+    gamma: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_positive("gamma", self.gamma)
+
+    def __call__(self, X: Floats, Y: Floats, /) -> Floats:
+        squares = _squared_distances(X, Y)
+        squares *= -self.gamma
+        return np.exp(squares, out=squares)
+
+    def diag(self, X: Floats, /) -> Floats:
+        return np.ones(len(X))
+
+
+@dataclass(frozen=True)
+class Matern(_Algebra):
+    """Matérn with ν = 1/2, 3/2 or 5/2: k(x, y) = p_ν(s) exp(−s), s = √(2ν) ‖x − y‖ / length."""
+
+    nu: float = 2.5
+    length: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_positive("length", self.length)
+        if not is_grid(self.nu) and self.nu not in (0.5, 1.5, 2.5):
+            raise InputError(f"nu must be 0.5, 1.5 or 2.5, got {self.nu!r}")
+
+    def __call__(self, X: Floats, Y: Floats, /) -> Floats:
+        s = _distances(X, Y)
+        s *= np.sqrt(2.0 * self.nu) / self.length
+        polynomial = {0.5: 1.0, 1.5: 1.0 + s, 2.5: 1.0 + s + s * s / 3.0}[float(self.nu)]
+        return np.asarray(polynomial * np.exp(-s))
+
+    def diag(self, X: Floats, /) -> Floats:
+        return np.ones(len(X))
+
+
+@dataclass(frozen=True)
+class RationalQuadratic(_Algebra):
+    """Rational quadratic: k(x, y) = (1 + ‖x − y‖² / (2 mix length²))^(−mix)."""
+
+    length: float = 1.0
+    mix: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_positive("length", self.length)
+        require_positive("mix", self.mix)
+
+    def __call__(self, X: Floats, Y: Floats, /) -> Floats:
+        squares = _squared_distances(X, Y)
+        return np.asarray((1.0 + squares / (2.0 * self.mix * self.length**2)) ** (-self.mix))
+
+    def diag(self, X: Floats, /) -> Floats:
+        return np.ones(len(X))
+
+
+@dataclass(frozen=True)
+class Linear(_Algebra):
+    """Linear: k(x, y) = x·y."""
+
+    def __call__(self, X: Floats, Y: Floats, /) -> Floats:
+        return X @ Y.T
+
+    def diag(self, X: Floats, /) -> Floats:
+        return np.asarray(np.einsum("ij,ij->i", X, X))
+
+
+@dataclass(frozen=True)
+class Polynomial(_Algebra):
+    """Polynomial: k(x, y) = (x·y + offset)^degree."""
+
+    degree: int = 2
+    offset: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_whole("degree", self.degree, least=1)
+        require_finite_number("offset", self.offset)
+        if not is_grid(self.offset) and self.offset < 0:
+            raise InputError(f"offset must be at least 0 for the kernel to be positive definite, got {self.offset!r}")
+
+    def __call__(self, X: Floats, Y: Floats, /) -> Floats:
+        return np.asarray((X @ Y.T + self.offset) ** self.degree)
+
+    def diag(self, X: Floats, /) -> Floats:
+        return np.asarray((np.einsum("ij,ij->i", X, X) + self.offset) ** self.degree)
+
+
+@dataclass(frozen=True)
+class Sum(_Algebra):
+    """The sum of two kernels."""
+
+    left: Kernel
+    right: Kernel
+
+    def __call__(self, X: Floats, Y: Floats, /) -> Floats:
+        return self.left(X, Y) + self.right(X, Y)
+
+    def diag(self, X: Floats, /) -> Floats:
+        return self.left.diag(X) + self.right.diag(X)
+
+
+@dataclass(frozen=True)
+class Product(_Algebra):
+    """The product of two kernels."""
+
+    left: Kernel
+    right: Kernel
+
+    def __call__(self, X: Floats, Y: Floats, /) -> Floats:
+        return self.left(X, Y) * self.right(X, Y)
+
+    def diag(self, X: Floats, /) -> Floats:
+        return self.left.diag(X) * self.right.diag(X)
+
+
+@dataclass(frozen=True)
+class Scaled(_Algebra):
+    """A kernel times a positive number."""
+
+    kernel: Kernel
+    scale: float
+
+    def __post_init__(self) -> None:
+        require_positive("scale", self.scale)
+
+    def __call__(self, X: Floats, Y: Floats, /) -> Floats:
+        return self.scale * self.kernel(X, Y)
+
+    def diag(self, X: Floats, /) -> Floats:
+        return self.scale * self.kernel.diag(X)
+
+
+@dataclass(frozen=True)
+class Foreign(_Algebra):
+    """Somebody else's kernel: a scikit-learn object or a bare callable ``k(X, Y)``."""
+
+    function: Callable[[Floats, Floats], Floats]
+
+    def __call__(self, X: Floats, Y: Floats, /) -> Floats:
+        if len(X) == 0 or len(Y) == 0:
+            return np.zeros((len(X), len(Y)))
+        K = np.array(self.function(X, Y), dtype=np.float64, order="C")  # a copy: solves overwrite it
+        if K.shape != (len(X), len(Y)):
+            raise KernelError(
+                f"kernel {self.function!r} returned shape {K.shape} for {len(X)} and {len(Y)} points; "
+                f"it must return the whole matrix, {(len(X), len(Y))}"
+            )
+        return K
+
+    def diag(self, X: Floats, /) -> Floats:
+        own = getattr(self.function, "diag", None)
+        if own is not None and len(X):
+            return np.asarray(own(X), dtype=np.float64)
+        return np.array([self(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(len(X))])
+
+
+def as_kernel(candidate: object) -> Kernel:
+    """The candidate as a kernel: ours as it is, a scikit-learn object or a callable wrapped."""
+    if isinstance(candidate, _Algebra) and isinstance(candidate, Kernel):
+        return candidate
+    if is_grid(candidate):
+        return candidate  # type: ignore[return-value]  # stands for several kernels, each checked when it is expanded
+    if isinstance(candidate, type):
+        raise InputError(f"kernel must be a value, got the class {candidate.__name__}; try {candidate.__name__}()")
+    if callable(candidate):
+        return Foreign(function=candidate)
+    raise InputError(f"kernel must be a kernel or a callable k(X, Y), got {candidate!r}; try Gaussian(gamma=1)")
+
+
+def require_positive_definite(kernel: Kernel, X: Floats) -> None:
+    """Refuse a kernel whose matrix on the sample X is not finite, symmetric and positive semi-definite."""
+    X = np.unique(X, axis=0)
+    K, diagonal = kernel(X, X), kernel.diag(X)
+    if not (np.isfinite(K).all() and np.isfinite(diagonal).all()):
+        raise KernelError(
+            f"kernel {kernel!r} gives values that are not finite on this problem's arms; rescale the features"
+        )
+    scale = max(float(np.abs(K).max(initial=0.0)), 1e-300)
+    if np.abs(K - K.T).max(initial=0.0) > 1e-8 * scale:
+        raise KernelError(f"kernel {kernel!r} is not symmetric: k(x, y) differs from k(y, x)")
+    if np.abs(np.diagonal(K) - diagonal).max(initial=0.0) > 1e-8 * scale:
+        raise KernelError(f"kernel {kernel!r} has a diag(X) that is not the diagonal of kernel(X, X)")
+    smallest = float(np.linalg.eigvalsh(K)[0]) if len(X) else 0.0
+    if smallest < -1e-8 * scale * len(X):
+        raise KernelError(
+            f"kernel {kernel!r} is not positive definite: its matrix on {len(X)} arms has the eigenvalue {smallest:.3g}"
+        )

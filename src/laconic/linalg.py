@@ -1,0 +1,164 @@
+"""Cholesky factors that grow by rows, and the pivoted one that thins a dictionary.
+
+Nothing here inverts a matrix or takes a determinant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import LinAlgError, blas, cholesky, solve_triangular
+
+from laconic.errors import KernelError
+
+Floats = NDArray[np.float64]
+
+#: Rows of a block: large enough for level-3 BLAS, small enough that the unfilled part of the last block is cheap.
+LARGE_BLOCK = 256
+#: For factors of which there are many, each short.
+SMALL_BLOCK = 16
+#: Rounding may push a pivot of a positive definite matrix this far below zero, relative to its diagonal.
+JITTERS = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
+
+
+def lower_cholesky(A: Floats) -> Floats:
+    """L with LLᵀ = A, allowing for rounding: a pivot lost to it is lifted by at most 1e-9 of the diagonal."""
+    scale = float(np.max(np.diagonal(A), initial=0.0)) * max(len(A), 1)
+    for jitter in JITTERS:
+        try:
+            lifted = A if jitter == 0.0 else A + np.diag(np.full(len(A), jitter * scale))
+            return np.asarray(cholesky(lifted, lower=True, check_finite=False))
+        except LinAlgError:
+            continue
+    raise KernelError(
+        "a kernel matrix is not positive definite beyond rounding; use a positive definite kernel or a larger lam"
+    )
+
+
+def solve_lower(L: Floats, B: Floats) -> Floats:
+    """L⁻¹B for a lower triangular L."""
+    if len(L) == 0:
+        return B.copy()
+    return np.asarray(solve_triangular(L, B, lower=True, check_finite=False))
+
+
+class _Block:
+    """Some rows of a lower triangular factor: a panel left of the diagonal and the diagonal part.
+
+    Rows are only ever appended, so factors of different sizes share one block; ``filled`` says who may append.
+    """
+
+    __slots__ = ("diagonal", "filled", "panel", "start")
+
+    def __init__(self, start: int, rows: int) -> None:
+        self.start = start
+        self.filled = 0
+        self.panel: Floats = np.empty((rows, start))
+        self.diagonal: Floats = np.zeros((rows, rows))
+
+    def copy(self, rows: int) -> _Block:
+        """A block of its own with the first ``rows`` rows."""
+        twin = _Block(self.start, len(self.panel))
+        twin.panel[:rows] = self.panel[:rows]
+        twin.diagonal[:rows] = self.diagonal[:rows]
+        twin.filled = rows
+        return twin
+
+    def append(self, rows: Floats) -> None:
+        """Take over rows of the factor, each given up to and including its diagonal entry."""
+        first, last = self.filled, self.filled + len(rows)
+        self.panel[first:last] = rows[:, : self.start]
+        self.diagonal[first:last, :last] = rows[:, self.start :]
+        self.filled = last
+
+    def solve(self, V: Floats, rows: int) -> None:
+        """Forward substitution of this block's ``rows`` rows on V, in place; V is solved above them."""
+        part = V[self.start : self.start + rows]
+        if self.start:
+            part -= self.panel[:rows] @ V[: self.start]
+        # V is C-ordered, so its transpose is what BLAS calls column-major: XLᵀ = Vᵀ is solved where it lies.
+        solved = blas.dtrsm(1.0, self.diagonal[:rows, :rows].T, part.T, side=1, lower=0, overwrite_b=1)
+        if not np.shares_memory(solved, part):
+            part[:] = solved.T
+
+
+@dataclass(frozen=True, eq=False)
+class GrowingFactor:
+    """A lower Cholesky factor that grows by rows; an older, smaller one stays valid and shares the memory."""
+
+    size: int = 0
+    blocks: tuple[_Block, ...] = ()
+    block_rows: int = LARGE_BLOCK
+
+    def solve(self, B: Floats) -> Floats:
+        """L⁻¹B in place of B, which must be C-ordered float64 with ``size`` rows."""
+        if B.shape[1]:
+            for block in self.blocks:
+                block.solve(B, min(self.block_rows, self.size - block.start))
+        return B
+
+    def extended(self, cross: Floats, corner: Floats) -> tuple[GrowingFactor, Floats]:
+        """The factor of [[A, C], [Cᵀ, E]] from that of A, with cross = C and corner = E; and its new rows.
+
+        ``cross`` is overwritten.
+        """
+        left = self.solve(cross).T
+        corner = lower_cholesky(corner - left @ left.T)
+        rows = np.concatenate([left, corner], axis=1)
+        return self.appended(rows), rows
+
+    def appended(self, rows: Floats) -> GrowingFactor:
+        """The factor with these rows at the end, each given up to and beyond its diagonal entry."""
+        blocks, size = list(self.blocks), self.size
+        while len(rows):
+            if size == len(blocks) * self.block_rows:
+                blocks.append(_Block(size, self.block_rows))
+            block = blocks[-1]
+            used = size - block.start
+            if block.filled != used:  # somebody else appended here already
+                block = blocks[-1] = block.copy(used)
+            take = min(self.block_rows - used, len(rows))
+            block.append(rows[:take, : size + take])
+            rows, size = rows[take:], size + take
+        return replace(self, size=size, blocks=tuple(blocks))
+
+    def matrix(self) -> Floats:
+        """L as one array."""
+        L = np.zeros((self.size, self.size))
+        for block in self.blocks:
+            rows = min(self.block_rows, self.size - block.start)
+            L[block.start : block.start + rows, : block.start] = block.panel[:rows]
+            L[block.start : block.start + rows, block.start : block.start + rows] = block.diagonal[:rows, :rows]
+        return L
+
+    def diagonal(self) -> Floats:
+        """The diagonal entries of L."""
+        parts = [np.diagonal(block.diagonal)[: self.size - block.start] for block in self.blocks]
+        return np.concatenate([np.empty(0), *parts])
+
+
+def pivoted_cholesky(row: Callable[[int], Floats], diagonal: Floats, *, tolerance: float) -> list[int]:
+    """The pivots of a Cholesky factorisation that takes the largest residual first, the first of equal ones.
+
+    ``row(j)`` gives row j of the matrix; it stops when no residual exceeds ``tolerance``.
+    """
+    residual = diagonal.astype(np.float64, copy=True)
+    columns = np.empty((min(64, len(residual)), len(residual)))
+    pivots: list[int] = []
+    while len(pivots) < len(residual):
+        pivot = int(np.argmax(residual))
+        if residual[pivot] <= tolerance:
+            break
+        rank = len(pivots)
+        if rank == len(columns):
+            columns = np.concatenate([columns, np.empty_like(columns)])[: len(residual)]
+        column = row(pivot) - columns[:rank, pivot] @ columns[:rank]
+        column /= np.sqrt(residual[pivot])
+        columns[rank] = column
+        residual -= column * column
+        residual[pivot] = -np.inf  # taken
+        pivots.append(pivot)
+    return pivots

@@ -1,0 +1,94 @@
+"""The ledger: messages, scalars and bytes by epoch, phase, direction and client, counted where messages pass."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from laconic.protocol.codec import size
+from laconic.protocol.messages import Message, payload_of
+
+Direction = Literal["up", "down"]
+
+
+class Entry(NamedTuple):
+    """Messages of one kind to or from clients ``first`` … ``last``: ``scalars`` and ``bytes`` are those of each."""
+
+    epoch: int
+    phase: str
+    direction: Direction
+    first: int
+    last: int
+    messages: int
+    scalars: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Count:
+    """A sum over entries."""
+
+    messages: int = 0
+    scalars: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Count) -> Count:
+        return Count(self.messages + other.messages, self.scalars + other.scalars, self.bytes + other.bytes)
+
+
+class Ledger:
+    """Counts messages as they pass; runs of clients that send alike take one entry, so that it stays small."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self.total = Count()
+
+    def record(self, message: Message, *, epoch: int, phase: str, direction: Direction, client: int) -> None:
+        """Count one message."""
+        self.record_alike(
+            scalars=payload_of(message).scalars,
+            bytes=size(message),
+            epoch=epoch,
+            phase=phase,
+            direction=direction,
+            first=client,
+            last=client,
+        )
+
+    def record_alike(
+        self, *, scalars: int, bytes: int, epoch: int, phase: str, direction: Direction, first: int, last: int
+    ) -> None:
+        """Count one message of this size for each client from ``first`` to ``last``."""
+        new = Entry(epoch, phase, direction, first, last, last - first + 1, scalars, bytes)
+        self.total += Count(new.messages, new.messages * scalars, new.messages * bytes)
+        if self.entries and _continues(self.entries[-1], new):
+            old = self.entries.pop()
+            new = new._replace(first=old.first, messages=old.messages + new.messages)
+        self.entries.append(new)
+
+    def by(self, *keys: Literal["epoch", "phase", "direction", "client"]) -> dict[tuple[int | str, ...], Count]:
+        """Counts grouped by some of epoch, phase, direction and client."""
+        groups: dict[tuple[int | str, ...], Count] = {}
+        for entry in self.entries:
+            for address, count in _expanded(entry, keys):
+                groups[address] = groups.get(address, Count()) + count
+        return groups
+
+
+def _continues(old: Entry, new: Entry) -> bool:
+    same_kind = old[:3] == new[:3] and old[6:] == new[6:]
+    return same_kind and old.last + 1 == new.first
+
+
+def _expanded(entry: Entry, keys: tuple[str, ...]) -> Iterator[tuple[tuple[int | str, ...], Count]]:
+    clients = range(entry.first, entry.last + 1) if "client" in keys else [entry.first]
+    each = 1 if "client" in keys else entry.messages
+    for client in clients:
+        fields: dict[str, int | str] = {
+            "epoch": entry.epoch,
+            "phase": entry.phase,
+            "direction": entry.direction,
+            "client": client,
+        }
+        yield tuple(fields[key] for key in keys), Count(each, each * entry.scalars, each * entry.bytes)

@@ -1,0 +1,79 @@
+"""Names: algorithms, problems and kernels that can be asked for by name, ours and those of other packages.
+
+Another package adds its own by an entry point in the group ``laconic.algorithms``, ``laconic.problems`` or
+``laconic.kernels`` whose value is the class.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.metadata import entry_points
+from typing import Any, Literal
+
+from laconic.errors import InputError, UnknownName
+
+Kind = Literal["algorithm", "problem", "kernel"]
+
+_OURS: dict[Kind, dict[str, str]] = {
+    "algorithm": {
+        name: f"laconic.algorithms:{name}"
+        for name in ("DisKernelUCB", "ApproxDisKernelUCB", "DisLinUCB", "OneKernelUCB", "NKernelUCB", "Random")
+    },
+    "problem": {
+        "cosine": "laconic.problems:Cosine",
+        "polynomial": "laconic.problems:PolynomialReward",
+        "catalogue": "laconic.problems:Catalogue",
+        "recorded": "laconic.problems:Recorded",
+    },
+    "kernel": {
+        name: f"laconic.kernels:{name}" for name in ("Gaussian", "Matern", "RationalQuadratic", "Linear", "Polynomial")
+    },
+}
+
+
+def names(kind: Kind) -> list[str]:
+    """The names of a kind, ours first."""
+    return [*_OURS[kind], *_others(kind)]
+
+
+def find(kind: Kind, name: str) -> Any:
+    """The class of that name, whatever its case; the nearest name is suggested where there is none."""
+    by_lower = {known.lower(): known for known in names(kind)}
+    known = by_lower.get(name.strip().lower())
+    if known is None:
+        near = get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.4)
+        advice = f"did you mean {by_lower[near[0]]}?" if near else f"there are {', '.join(by_lower.values())}"
+        raise UnknownName(f"no {kind} is called {name!r}; {advice}")
+    return _load(kind, known)
+
+
+def algorithms() -> dict[str, Any]:
+    """All algorithms by name."""
+    return {name: _load("algorithm", name) for name in names("algorithm")}
+
+
+def problems() -> dict[str, Any]:
+    """All problems by name."""
+    return {name: _load("problem", name) for name in names("problem")}
+
+
+def kernels() -> dict[str, Any]:
+    """All kernels by name."""
+    return {name: _load("kernel", name) for name in names("kernel")}
+
+
+def _others(kind: Kind) -> dict[str, Callable[[], Any]]:
+    found = entry_points(group=f"laconic.{kind}s")
+    return {point.name: point.load for point in found if point.name not in _OURS[kind]}
+
+
+def _load(kind: Kind, name: str) -> Any:
+    if name in _OURS[kind]:
+        module, _, attribute = _OURS[kind][name].partition(":")
+        return getattr(import_module(module), attribute)
+    try:
+        return _others(kind)[name]()
+    except Exception as error:  # somebody else's package may fail in any way
+        raise InputError(f"{kind} {name!r} of another package could not be loaded: {error!r}") from error

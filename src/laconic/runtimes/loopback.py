@@ -1,0 +1,56 @@
+"""Loopback: event by event, in one process, with messages as objects. It is the executable specification."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from laconic.algorithms import Algorithm
+from laconic.problems.base import Instance, Round
+from laconic.problems.rounds import check_round
+from laconic.protocol.client import Client
+from laconic.runtimes.network import Delivery, Network
+from laconic.runtimes.trace import Recorder, Run
+
+Progress = Callable[[int], None]
+
+
+def play(
+    algorithm: Algorithm,
+    instance: Instance,
+    *,
+    clients: int,
+    rounds: int,
+    seed: int,
+    progress: Progress | None = None,
+    delivery: Delivery | None = None,
+) -> Run:
+    """Every client in turn, round by round: choose, observe, and deliver whatever messages that brings about."""
+    recorder = Recorder(clients=clients, rounds=rounds)
+    plan = algorithm.plan(instance.dim)
+    network = Network(plan, clients=clients, seed=seed, ledger=recorder.ledger, delivery=delivery)
+    seconds = 0.0
+    for index in range(rounds):
+        round_ = check_round(instance.round(index), index=index, clients=clients, dim=instance.dim)
+        begun = time.perf_counter()
+        choices = np.zeros(clients, dtype=np.int32)
+        for i, client in network.clients.items():
+            choices[i] = _interact(client, round_, network, recorder, step=index * clients + i + 1)
+        recorder.round_done(index, round_, choices)
+        seconds += time.perf_counter() - begun
+        if progress is not None:
+            progress((index + 1) * clients)
+    return recorder.finish(algorithm=algorithm, seed=seed, rounds=rounds, seconds=seconds)
+
+
+def _interact(client: Client, round_: Round, network: Network, recorder: Recorder, *, step: int) -> int:
+    i = client.number
+    available = np.arange(round_.arms.shape[1]) if round_.mask is None else np.flatnonzero(round_.mask[i])
+    decision = client.choose(round_.arms[i, available])
+    arm = int(available[decision.arm])
+    outcome = client.observe(decision.id, float(round_.rewards[i, arm]))
+    if outcome.send and network.settle(outcome):
+        recorder.sync_done(step, network.server.belief)
+    return arm

@@ -1,0 +1,42 @@
+"""One run of one algorithm on one seed of a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from laconic.algorithms import Algorithm, require_algorithm
+from laconic.checks import require_one_of, require_whole
+from laconic.errors import ProblemError
+from laconic.problems.base import Problem
+from laconic.runtimes import loopback
+from laconic.runtimes.trace import Run
+
+RUNTIMES: dict[str, Callable[..., Run]] = {"loopback": loopback.play}
+
+
+def run(
+    algorithm: Algorithm,
+    problem: Problem,
+    *,
+    clients: int,
+    rounds: int,
+    seed: int = 0,
+    runtime: str = "loopback",
+    progress: Callable[[int], None] | None = None,
+) -> Run:
+    """Play a problem with an algorithm and keep the full trace.
+
+    >>> from laconic import Catalogue, DisKernelUCB, run
+    >>> one = run(DisKernelUCB(D=5.0), Catalogue(dim=3, items=6, arms=4), clients=4, rounds=5)
+    >>> one.choices.shape, one.syncs > 0
+    ((20,), True)
+    """
+    require_algorithm(algorithm)
+    require_whole("clients", clients, least=1)
+    require_whole("rounds", rounds, least=1)
+    require_whole("seed", seed, least=0)
+    require_one_of("runtime", runtime, choices=tuple(RUNTIMES))
+    if not isinstance(problem, Problem):
+        raise ProblemError(f"a problem has a method instance(seed, clients, rounds), got {problem!r}; try Cosine()")
+    instance = problem.instance(seed=seed, clients=clients, rounds=rounds)
+    return RUNTIMES[runtime](algorithm, instance, clients=clients, rounds=rounds, seed=seed, progress=progress)

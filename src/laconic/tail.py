@@ -1,0 +1,215 @@
+"""The tail: a client's own points that its belief does not contain yet, conditioned on top of the belief.
+
+One routine serves all beliefs: GP conditioning with noise 1 under the belief's covariance of two points. With the
+tail's points u_1 … u_k, C = cov(u, u) and I + C = HHᵀ, a point x has
+
+    c = H⁻¹ cov(u, x),    μ(x) += c·ρ,    σ²(x) −= ‖c‖²,    ρ = H⁻¹(y − μ_belief(u)),
+
+and appending a point adds the row (c, s) to H with s² = 1 + σ²(x); the sum of ln s² is the log-det ratio of Eq. 2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic.beliefs import Belief, View
+from laconic.growing import GrowingRows, first_appearances
+from laconic.linalg import SMALL_BLOCK, GrowingFactor, lower_cholesky, solve_lower
+
+Floats = NDArray[np.float64]
+
+#: A tail of an exact belief looks for repeated points to collapse when it is this long, and at each doubling.
+COLLAPSE_FROM = 32
+
+
+@dataclass(frozen=True)
+class News:
+    """What a client has learnt since the last sync, as triggers see it; fields may also be arrays over clients."""
+
+    count: int
+    log_det: float  # Σ ln(1 + σ²_{s−1}(x_s)), the log-det ratio of Eq. 2
+    variance: float  # Σ σ²_last(x_s), Eq. 4
+    residual: float  # Σ of the part of it that no dictionary point expresses
+
+
+NOTHING_NEW = News(count=0, log_det=0.0, variance=0.0, residual=0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Conditioned:
+    """The rows that a tail conditions on: all arrays have one entry a row."""
+
+    points: GrowingRows  # (k, d)
+    features: GrowingRows  # (k, p), in the tail's basis
+    errors: Floats  # (k,)  mean reward minus the belief's mean
+    counts: Floats  # (k,)  how many rewards a row stands for
+    factor: GrowingFactor  # (k, k) H
+    pulls: Floats  # (k,)  ρ
+
+    @classmethod
+    def none(cls) -> Conditioned:
+        """No rows."""
+        zero = np.empty(0)
+        return cls(GrowingRows.empty(), GrowingRows.empty(), zero, zero, GrowingFactor(block_rows=SMALL_BLOCK), zero)
+
+    def with_row(self, view: View, *, error: float, c: Floats, s: float) -> Conditioned:
+        """The rows and one more, of which ``c`` and ``s`` are the row of H."""
+        return Conditioned(
+            points=self.points.appended(view.points),
+            features=self.features.appended(view.features.T),
+            errors=np.append(self.errors, error),
+            counts=np.append(self.counts, 1.0),
+            factor=self.factor.appended(np.append(c, s)[None, :]),
+            pulls=np.append(self.pulls, (error - float(c @ self.pulls)) / s),
+        )
+
+    def __len__(self) -> int:
+        return len(self.errors)
+
+    def as_view(self) -> View:
+        """The rows as a view, for covariances."""
+        zero = np.zeros(len(self))
+        return View(points=self.points.values, features=self.features.values.T, mean=zero, signal=zero, residual=zero)
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """A folded tail: the belief's features v become R⁻¹v, and the mean gains (R⁻¹v)·shift."""
+
+    root: Floats  # (r, r) R, lower triangular
+    shift: Floats  # (r,)
+
+
+class Tail:
+    """Own points on top of a belief: predicts with them, and keeps the sums that triggers need."""
+
+    def __init__(self, belief: Belief) -> None:
+        self.belief = belief
+        self.news = NOTHING_NEW
+        self.basis: Basis | None = None
+        self.rows = Conditioned.none()
+        self._look_at = COLLAPSE_FROM
+
+    def predict(self, view: View) -> tuple[Floats, Floats]:
+        """μ and σ² of a view's points under belief and tail together."""
+        view = self._in_basis(view)
+        if len(self.rows) == 0:
+            return view.mean, view.variance
+        c = self._against(view)
+        signal = np.maximum(view.signal - np.einsum("ij,ij->j", c, c), 0.0)
+        return view.mean + self.rows.pulls @ c, signal + view.residual
+
+    def append(self, view: View, reward: float) -> None:
+        """Learn the reward of the one point of ``view``."""
+        prior_variance, residual = float(view.variance[0]), float(view.residual[0])
+        view = self._in_basis(view)
+        c = self._against(view)[:, 0]
+        pivot = 1.0 + max(float(view.signal[0]) - float(c @ c), 0.0)
+        if self.belief.rank != 0:  # with no coordinates there is nothing to condition on
+            error = reward - float(view.mean[0])
+            self.rows = self.rows.with_row(view, error=error, c=c, s=float(np.sqrt(pivot)))
+            self._compact()
+        self.news = News(
+            count=self.news.count + 1,
+            log_det=self.news.log_det + float(np.log(pivot)),
+            variance=self.news.variance + prior_variance,
+            residual=self.news.residual + residual,
+        )
+
+    @property
+    def information(self) -> float:
+        """ln det(I + K/λ) of belief and tail together, or an upper bound of it."""
+        return self.belief.information + self.news.log_det + self.news.residual
+
+    def _in_basis(self, view: View) -> View:
+        if self.basis is None:
+            return view
+        features = solve_lower(self.basis.root, view.features)
+        return replace(
+            view,
+            features=features,
+            mean=view.mean + self.basis.shift @ features,
+            signal=np.einsum("ij,ij->j", features, features),
+        )
+
+    def _against(self, view: View) -> Floats:
+        if len(self.rows) == 0:
+            return np.empty((0, len(view.mean)))
+        return self.rows.factor.solve(self.belief.covariance(self.rows.as_view(), view))
+
+    def _compact(self) -> None:
+        rank = self.belief.rank
+        if rank is not None and len(self.rows) > rank:
+            self._fold()
+        elif rank is None and len(self.rows) >= self._look_at:
+            self._collapse()
+
+    def _fold(self) -> None:
+        """Turn k > r rows into a change of basis: I + UᵀU = RRᵀ, and the rows are gone."""
+        U, errors = self.rows.features.values, self.rows.errors
+        root = lower_cholesky(np.eye(U.shape[1]) + U.T @ U)
+        shift = solve_lower(root, U.T @ errors)
+        if self.basis is not None:
+            # errors are taken against the old shift, so the old one is carried over into the new coordinates
+            root, shift = self.basis.root @ root, shift + root.T @ self.basis.shift
+        self.basis = Basis(root=root, shift=shift)
+        self.rows = Conditioned.none()
+
+    def _collapse(self) -> None:
+        """Merge rows of equal points into one with their mean: noise 1/count instead of 1."""
+        rows = self.rows
+        number = first_appearances(rows.points.values)
+        distinct = int(number.max()) + 1
+        if 2 * distinct <= len(rows):
+            first = np.unique(number, return_index=True)[1]
+            counts = np.asarray(np.bincount(number, rows.counts), dtype=np.float64)
+            errors = np.bincount(number, rows.counts * rows.errors) / counts
+            points, features = rows.points.values[first], rows.features.values[first]
+            self.rows = self._conditioned(points, features, errors, counts)
+        self._look_at = max(COLLAPSE_FROM, 2 * len(self.rows))
+
+    def arrays(self) -> dict[str, Floats]:
+        """All that the tail knows, as named arrays from which `restored` makes it again."""
+        rows, news = self.rows, self.news
+        named = {
+            "points": rows.points.values,
+            "features": rows.features.values,
+            "errors": rows.errors,
+            "counts": rows.counts,
+            "factor": rows.factor.matrix(),
+            "pulls": rows.pulls,
+            "news": np.array([news.count, news.log_det, news.variance, news.residual, self._look_at], float),
+        }
+        return named | ({"root": self.basis.root, "shift": self.basis.shift} if self.basis else {})
+
+    @classmethod
+    def restored(cls, belief: Belief, arrays: dict[str, Floats]) -> Tail:
+        """The tail of which `arrays` were taken, on the same belief."""
+        tail, none = cls(belief), Conditioned.none()
+        count, log_det, variance, residual, look_at = arrays["news"]
+        tail.news = News(int(count), float(log_det), float(variance), float(residual))
+        tail._look_at = int(look_at)
+        if "root" in arrays:
+            tail.basis = Basis(root=arrays["root"], shift=arrays["shift"])
+        if len(arrays["errors"]):
+            tail.rows = Conditioned(
+                points=none.points.appended(arrays["points"]),
+                features=none.features.appended(arrays["features"]),
+                errors=arrays["errors"],
+                counts=arrays["counts"],
+                factor=none.factor.appended(arrays["factor"]),
+                pulls=arrays["pulls"],
+            )
+        return tail
+
+    def _conditioned(self, points: Floats, features: Floats, errors: Floats, counts: Floats) -> Conditioned:
+        none = Conditioned.none()
+        view = replace(
+            none, points=none.points.appended(points), features=none.features.appended(features), errors=errors
+        )
+        C = self.belief.covariance(view.as_view(), view.as_view())
+        H = lower_cholesky(C + np.diag(1.0 / counts))
+        return replace(view, counts=counts, factor=none.factor.appended(H), pulls=solve_lower(H, errors))

@@ -1,0 +1,110 @@
+"""Triggers: when has a client learnt enough to ask for a sync? Each is a function of the tail's news alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from laconic.checks import require_at_least, require_whole
+from laconic.tail import News
+
+
+@runtime_checkable
+class Trigger(Protocol):
+    """A rule that asks for a sync; it also works elementwise on news whose fields are arrays."""
+
+    def fires(self, news: News, /) -> bool:
+        """True when the news is worth a sync."""
+        ...
+
+
+class _Combinable:
+    """Triggers combine with | and &."""
+
+    def __or__(self, other: Trigger) -> Either:
+        return Either(self, other)  # type: ignore[arg-type]  # only triggers inherit this
+
+    def __and__(self, other: Trigger) -> Both:
+        return Both(self, other)  # type: ignore[arg-type]  # only triggers inherit this
+
+
+def _exceeds(value: float, D: float) -> bool:
+    # a margin, so that rounding does not decide at equality
+    return value > D + 1e-9 * max(1.0, D)
+
+
+@dataclass(frozen=True)
+class Determinant(_Combinable):
+    """n · ln[det(I + K_new/λ) / det(I + K_last/λ)] > D (Eq. 2), n the own points since the last sync."""
+
+    D: float
+
+    def __post_init__(self) -> None:
+        require_at_least("D", self.D, least=0)
+
+    def fires(self, news: News, /) -> bool:
+        return _exceeds(news.count * news.log_det, self.D)  # Eq. 2
+
+
+@dataclass(frozen=True)
+class Variance(_Combinable):
+    """Σ σ̃²_last(x_s) over the own points since the last sync > D (Eq. 4)."""
+
+    D: float
+
+    def __post_init__(self) -> None:
+        require_at_least("D", self.D, least=0)
+
+    def fires(self, news: News, /) -> bool:
+        return _exceeds(news.variance, self.D)  # Eq. 4
+
+
+@dataclass(frozen=True)
+class Every(_Combinable):
+    """After every n own points."""
+
+    n: int
+
+    def __post_init__(self) -> None:
+        require_whole("n", self.n, least=1)
+
+    def fires(self, news: News, /) -> bool:
+        return news.count >= self.n
+
+
+@dataclass(frozen=True)
+class Always(_Combinable):
+    """After every interaction."""
+
+    def fires(self, news: News, /) -> bool:
+        return news.count > 0
+
+
+@dataclass(frozen=True)
+class Never(_Combinable):
+    """No sync, ever."""
+
+    def fires(self, news: News, /) -> bool:
+        return news.count < 0
+
+
+@dataclass(frozen=True)
+class Either(_Combinable):
+    """When one of two triggers fires."""
+
+    left: Trigger
+    right: Trigger
+
+    def fires(self, news: News, /) -> bool:
+        return self.left.fires(news) | self.right.fires(news)
+
+
+@dataclass(frozen=True)
+class Both(_Combinable):
+    """When both of two triggers fire."""
+
+    left: Trigger
+    right: Trigger
+
+    def fires(self, news: News, /) -> bool:
+        return self.left.fires(news) & self.right.fires(news)
