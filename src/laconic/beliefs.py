@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.errors import InputError
-from laconic.growing import GrowingPoints, collapsed
+from laconic.growing import GrowingPoints, collapsed, key
 from laconic.kernels import Kernel
-from laconic.linalg import GrowingFactor, lower_cholesky, solve_lower
+from laconic.linalg import GrowingFactor, lower_cholesky, solve_lower, solve_lower_in_place
 
 Floats = NDArray[np.float64]
 
@@ -108,6 +108,19 @@ class Belief(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
+class Recall:
+    """Features of points that somebody has at hand, so that learning these points need not compute them again."""
+
+    row_of: dict[bytes, int]
+    features: Floats  # (m, p)
+
+    def columns(self, X: Floats) -> Floats | None:
+        """The features of the rows of X, a column each; None when one of them is not known."""
+        rows = [self.row_of.get(key(x), -1) for x in X]
+        return None if -1 in rows else np.ascontiguousarray(self.features[rows].T)
+
+
+@dataclass(frozen=True, eq=False)
 class ExactBelief:
     """All points, a growing Cholesky factor, repeated points collapsed to (x, count, mean reward).
 
@@ -124,6 +137,8 @@ class ExactBelief:
     factor: GrowingFactor = field(default_factory=GrowingFactor)
     weights: Floats = field(default_factory=lambda: np.empty(0))  # L⁻¹ȳ
     growth: tuple[int, ...] = ()  # rows added at each step, so that a saved belief is rebuilt to the last bit
+    gram: Floats | None = None  # K, kept while only counts change
+    recall: Recall | None = None
 
     @classmethod
     def empty(cls, *, kernel: Kernel, lam: float, dim: int) -> ExactBelief:
@@ -154,7 +169,11 @@ class ExactBelief:
         return float(2.0 * np.log(self.factor.diagonal()).sum() + np.log(self.counts / self.lam).sum())
 
     def view(self, X: Floats) -> View:
-        V = self.factor.solve(self.kernel(self.points, X))
+        return self.view_of(X, self.kernel(self.points, X))
+
+    def view_of(self, X: Floats, cross: Floats) -> View:
+        """The view of the rows of X from the kernel's matrix of the belief's points with them, which is overwritten."""
+        V = self.factor.solve(cross)
         signal = np.maximum(self.kernel.diag(X) - np.einsum("ij,ij->j", V, V), 0.0) / self.lam
         return View(points=X, features=V, mean=self.weights @ V, signal=signal, residual=np.zeros(len(X)))
 
@@ -164,11 +183,37 @@ class ExactBelief:
     def extended(self, X: Floats, y: Floats) -> ExactBelief:
         """The belief that has also learnt rewards y of the rows of X."""
         X, counts, sums = collapsed(X, np.ones(len(X)), y)
-        repeats = self.store.repeats(X)
-        distinct, rows = len(self.points) + len(X) - repeats, len(self.points) + len(X)
-        if repeats and (distinct <= SMALL_FACTOR or rows > SLACK * distinct):
+        rows = self.store.rows_of(X)
+        repeats = rows >= 0
+        if not repeats.any():
+            return self._grown(X, counts, sums)
+        if len(self.points) <= SMALL_FACTOR:
+            recounted = self._recounted(rows[repeats], counts[repeats], sums[repeats])
+            return recounted._grown(X[~repeats], counts[~repeats], sums[~repeats])
+        distinct = self.store.distinct + int((~repeats).sum())
+        if len(self.points) + len(X) > SLACK * distinct:
             return self._rebuilt(X, counts, sums)
         return self._grown(X, counts, sums)
+
+    def _recounted(self, rows: NDArray[np.int64], counts: Floats, sums: Floats) -> ExactBelief:
+        """The belief with more rewards of points that it has: only the diagonal of its matrix changes."""
+        new_counts, new_sums = self.counts.copy(), self.sums.copy()
+        new_counts[rows] += counts
+        new_sums[rows] += sums
+        gram = self.kernel(self.points, self.points) if self.gram is None else self.gram
+        matrix = gram.copy()
+        matrix.flat[:: len(gram) + 1] += self.lam / new_counts
+        L = lower_cholesky(matrix)
+        return replace(
+            self,
+            counts=new_counts,
+            sums=new_sums,
+            factor=GrowingFactor().appended(L),
+            weights=solve_lower(L, new_sums / new_counts),
+            growth=(len(gram),),
+            gram=gram,
+            recall=None,  # features are of the factor that was
+        )
 
     def _rebuilt(self, X: Floats, counts: Floats, sums: Floats) -> ExactBelief:
         merged = collapsed(
@@ -179,16 +224,49 @@ class ExactBelief:
         return ExactBelief.empty(kernel=self.kernel, lam=self.lam, dim=self.dim)._grown(*merged)
 
     def _grown(self, X: Floats, counts: Floats, sums: Floats) -> ExactBelief:
-        belief = self
+        belief: ExactBelief = self if len(X) == 0 else replace(self, gram=None)
         for first in range(0, len(X), CHUNK_ROWS):
             part = slice(first, first + CHUNK_ROWS)
             belief = belief._appended(X[part], counts[part], sums[part])
-        return belief
+        return belief if belief.recall is None else replace(belief, recall=None)
+
+    def recalling(self, points: Floats, features: Floats) -> ExactBelief:
+        """The same belief, with the features of some points at hand; rows of ``features`` belong to rows of ``points``."""
+        return replace(self, recall=Recall(row_of={key(x): j for j, x in enumerate(points)}, features=features))
+
+    def _solved(self, X: Floats) -> Floats:
+        """L⁻¹k(X), from the features at hand as far as they go."""
+        known = self.recall.columns(X) if self.recall is not None else None
+        if known is None:
+            return self.factor.solve(self.kernel(self.points, X))
+        done = len(known)
+        V = np.concatenate([known, self.kernel(self.points[done:], X)])
+        return self.factor.solve(V, done=done)
+
+    def continues(self, older: ExactBelief) -> bool:
+        """True when this belief has only learnt more points since the older one."""
+        size, rows = older.factor.size, self.store.rows
+        return (
+            size <= self.factor.size
+            and (rows.shared is older.store.rows.shared or np.array_equal(rows.values[:size], older.points))
+            and np.array_equal(self.weights[:size], older.weights)
+        )
+
+    def continued(self, view: View) -> View:
+        """The view of this belief from that of an older one which it continues: only the new rows are computed."""
+        done = len(view.features)
+        if done == self.factor.size:
+            return view
+        fresh = self.kernel(self.points[done:], view.points)
+        V = self.factor.solve(np.concatenate([view.features, fresh]), done=done)
+        new = V[done:]
+        signal = np.maximum(view.signal - np.einsum("ij,ij->j", new, new) / self.lam, 0.0)
+        return replace(view, features=V, mean=view.mean + self.weights[done:] @ new, signal=signal)
 
     def _appended(self, X: Floats, counts: Floats, sums: Floats) -> ExactBelief:
         corner = self.kernel(X, X)
-        corner[np.diag_indices_from(corner)] += self.lam / counts
-        factor, rows = self.factor.extended(self.kernel(self.points, X), corner)
+        corner.flat[:: len(X) + 1] += self.lam / counts
+        factor, rows = self.factor.extended(self._solved(X), corner)
         old = len(self.points)
         new_weights = solve_lower(rows[:, old:], sums / counts - rows[:, :old] @ self.weights)
         return replace(
@@ -228,7 +306,7 @@ class Embedding(Protocol):
         ...
 
     def embed(self, X: Floats) -> Floats:
-        """The coordinates of the rows of X, a column each."""
+        """The coordinates of the rows of X, a column each, in a new array."""
         ...
 
     def prior(self, X: Floats) -> Floats:
@@ -261,7 +339,9 @@ class NystromEmbedding:
         return lower_cholesky(self.kernel(self.dictionary, self.dictionary))
 
     def embed(self, X: Floats) -> Floats:
-        return solve_lower(self.root, self.kernel(self.dictionary, X))
+        Z = self.kernel(self.dictionary, X)
+        solve_lower_in_place(self.root, Z)
+        return Z
 
     def prior(self, X: Floats) -> Floats:
         return np.asarray(self.kernel.diag(X))
@@ -281,7 +361,7 @@ class LinearEmbedding:
         return self.dim
 
     def embed(self, X: Floats) -> Floats:
-        return np.ascontiguousarray(X.T)
+        return np.array(X.T, order="C")
 
     def prior(self, X: Floats) -> Floats:
         return np.asarray(np.einsum("ij,ij->i", X, X))
@@ -390,15 +470,10 @@ class FiniteBelief:
         return float(expressed) + missed
 
     def view(self, X: Floats) -> View:
-        Z = self.embedding.embed(X)
-        V = solve_lower(self.factor, Z)
-        return View(
-            points=X,
-            features=V,
-            mean=self.weights @ V,
-            signal=np.einsum("ij,ij->j", V, V),
-            residual=self.embedding.residual(self.embedding.prior(X), Z) / self.lam,
-        )
+        V = self.embedding.embed(X)
+        residual = self.embedding.residual(self.embedding.prior(X), V) / self.lam
+        solve_lower_in_place(self.factor, V)
+        return View(points=X, features=V, mean=self.weights @ V, signal=np.einsum("ij,ij->j", V, V), residual=residual)
 
     def covariance(self, a: View, b: View) -> Floats:
         return a.features.T @ b.features

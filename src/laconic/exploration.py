@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +19,9 @@ TIE = 1e-10
 
 
 class Exploration(Protocol):
-    """How much a client trusts its variance."""
+    """How much a client trusts its variance; ``information`` may also be an array over clients."""
 
-    def coefficient(self, *, lam: float, clients: int, information: float) -> float:
+    def coefficient(self, *, lam: float, clients: int, information: Any) -> Any:
         """α, given ln det(I + K/λ) (or its upper bound) of what the client knows."""
         ...
 
@@ -35,7 +35,7 @@ class Fixed:
     def __post_init__(self) -> None:
         require_at_least("alpha", self.alpha, least=0)
 
-    def coefficient(self, *, lam: float, clients: int, information: float) -> float:
+    def coefficient(self, *, lam: float, clients: int, information: Any) -> Any:
         return self.alpha
 
 
@@ -63,8 +63,8 @@ class ExactTheory:
 
     theory: Theory
 
-    def coefficient(self, *, lam: float, clients: int, information: float) -> float:
-        noise = math.sqrt(2.0 * math.log(clients / self.theory.delta) + information)
+    def coefficient(self, *, lam: float, clients: int, information: Any) -> Any:
+        noise = np.sqrt(2.0 * math.log(clients / self.theory.delta) + information)
         return math.sqrt(lam) * self.theory.S + self.theory.R * noise
 
 
@@ -85,15 +85,15 @@ class NystromTheory:
                 f"it needs D < {limit:.4g}; lower D or epsilon, or give alpha as a number"
             )
 
-    def coefficient(self, *, lam: float, clients: int, information: float) -> float:
+    def coefficient(self, *, lam: float, clients: int, information: Any) -> Any:
         epsilon = self.theory.epsilon
         root = math.sqrt(-epsilon + 1.0 / (1.0 + (1.0 + epsilon) / (1.0 - epsilon) * self.D))
-        noise = math.sqrt(4.0 * math.log(clients / self.theory.delta) + 2.0 * information)
+        noise = np.sqrt(4.0 * math.log(clients / self.theory.delta) + 2.0 * information)
         return (1.0 + 1.0 / root) * math.sqrt(lam) * self.theory.S + self.theory.R * noise
 
 
-def tied_best(mean: Floats, width: Floats) -> NDArray[np.int64]:
-    """The arms whose index mean + width ties with the best."""
+def tied_with_best(mean: Floats, width: Floats) -> NDArray[np.bool_]:
+    """Which arms, along the last axis, have an index mean + width that ties with the best."""
     index = mean + width
-    margin = TIE * float(np.max(np.abs(mean) + width))
-    return np.flatnonzero(index >= index.max() - margin)
+    margin = TIE * np.max(np.abs(mean) + width, axis=-1, keepdims=True)
+    return np.asarray(index >= index.max(axis=-1, keepdims=True) - margin)

@@ -61,7 +61,7 @@ class GrowingRows:
 
     @property
     def is_newest(self) -> bool:
-        """True while no longer version shares the buffer."""
+        """True while no longer version was made of this one."""
         return self.shared.filled == self.size
 
     def appended(self, rows: Floats) -> GrowingRows:
@@ -71,6 +71,7 @@ class GrowingRows:
             buffer = np.empty((max(2 * size, 4), rows.shape[1]))
             if self.size:
                 buffer[: self.size] = self.values
+            self.shared.filled = max(self.shared.filled, size)  # a longer version exists, though elsewhere
             shared = _Shared(buffer, self.size)
         shared.buffer[self.size : size] = rows
         shared.filled = size
@@ -89,10 +90,18 @@ class GrowingPoints:
         """No points of ``dim`` features."""
         return cls(rows=GrowingRows.empty(dim), known={})
 
-    def repeats(self, X: Floats) -> int:
-        """How many rows of X this version holds already."""
+    @property
+    def distinct(self) -> int:
+        """How many different points this version holds."""
         size = self.rows.size
-        return sum(self.known.get(key(x), size) < size for x in X)
+        return len(self.known) if self.rows.is_newest else sum(row < size for row in self.known.values())
+
+    def rows_of(self, X: Floats) -> NDArray[np.int64]:
+        """Where this version has the rows of X first; −1 for those that it has not."""
+        size = self.rows.size
+        found = np.array([self.known.get(key(x), size) for x in X], dtype=np.int64)
+        found[found >= size] = -1
+        return found
 
     def appended(self, X: Floats) -> GrowingPoints:
         """The version with the rows of X at the end."""

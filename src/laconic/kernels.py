@@ -17,10 +17,16 @@ from laconic.errors import InputError, KernelError
 
 Floats = NDArray[np.float64]
 
+#: Squared distances come from a matrix product while weight · (‖x‖² + ‖y‖²) is at most this: an error of about 2e-14.
+PRODUCT_UP_TO = 64.0
+
 
 @runtime_checkable
 class Kernel(Protocol):
-    """A positive definite function of two points, evaluated on all pairs of two sets."""
+    """A positive definite function of two points, evaluated on all pairs of two sets.
+
+    Kernels made by `as_kernel` also take stacks of sets, (…, n, d) and (…, m, d), and give stacks of matrices.
+    """
 
     def __call__(self, X: Floats, Y: Floats, /) -> Floats:
         """The matrix k(x, y) for rows x of X and y of Y."""
@@ -46,20 +52,52 @@ class _Algebra:
         return as_kernel(self) * other  # type: ignore[no-any-return]  # every kernel here has _Algebra
 
 
-def _squared_distances(X: Floats, Y: Floats) -> Floats:
-    """‖x − y‖² on all pairs by one matrix product, taken about a point of Y so that a common offset costs no digits."""
-    if len(X) == 0 or len(Y) == 0:
-        return np.zeros((len(X), len(Y)))
-    X, Y = X - Y[0], Y - Y[0]
-    squares = X @ Y.T
-    squares *= -2.0
-    squares += np.einsum("ij,ij->i", X, X)[:, None]
-    squares += np.einsum("ij,ij->i", Y, Y)[None, :]
-    return np.maximum(squares, 0.0, out=squares)
+def _stacked(function: Callable[[Floats, Floats], Floats], X: Floats, Y: Floats) -> Floats:
+    """A function of two sets on stacks of sets, one matrix after the other."""
+    depth = np.broadcast_shapes(X.shape[:-2], Y.shape[:-2])
+    X, Y = np.broadcast_to(X, depth + X.shape[-2:]), np.broadcast_to(Y, depth + Y.shape[-2:])
+    K = np.empty((*depth, X.shape[-2], Y.shape[-2]))
+    for index in np.ndindex(depth):
+        K[index] = function(X[index], Y[index])
+    return K
+
+
+def _negated_squares(X: Floats, Y: Floats, *, weight: float) -> Floats:
+    """−weight ‖x − y‖² on all pairs, for a kernel that changes no faster than this.
+
+    One matrix product where its rounding, about 1e-16 of the squared norms, is lost in that of the kernel's own value;
+    otherwise from the differences, so that equal points are at exactly 0 and an offset costs no digits.
+    """
+    x, y = _squares(X)[..., None], _squares(Y)[..., None]
+    if weight * (x.max(initial=0.0) + y.max(initial=0.0)) > PRODUCT_UP_TO:
+        return _differences(X, Y) * -weight
+    # 2w x·y − w‖x‖² − w‖y‖² as one product of (2wx, −w‖x‖², 1) and (y, 1, −w‖y‖²)
+    wide = np.concatenate([2.0 * weight * X, -weight * x, np.ones_like(x)], axis=-1)
+    product = _products(wide, np.concatenate([Y, np.ones_like(y), -weight * y], axis=-1))
+    return np.minimum(product, 0.0, out=product)
+
+
+def _differences(X: Floats, Y: Floats) -> Floats:
+    """‖x − y‖² on all pairs from x − y."""
+    from scipy.spatial.distance import cdist  # heavy, and seldom needed
+
+    if np.ndim(X) > 2 or np.ndim(Y) > 2:
+        return _stacked(_differences, X, Y)
+    return np.asarray(cdist(X, Y, "sqeuclidean"))
+
+
+def _products(X: Floats, Y: Floats) -> Floats:
+    """x·y on all pairs."""
+    return np.asarray(X @ np.swapaxes(Y, -1, -2))
+
+
+def _squares(X: Floats) -> Floats:
+    """‖x‖² of each point."""
+    return np.asarray(np.einsum("...i,...i->...", X, X))
 
 
 def _distances(X: Floats, Y: Floats) -> Floats:
-    squares = _squared_distances(X, Y)
+    squares = _differences(X, Y)  # under a root no error is small
     return np.sqrt(squares, out=squares)
 
 
@@ -73,9 +111,8 @@ class Gaussian(_Algebra):
         require_positive("gamma", self.gamma)
 
     def __call__(self, X: Floats, Y: Floats, /) -> Floats:
-        squares = _squared_distances(X, Y)
-        squares *= -self.gamma
-        return np.exp(squares, out=squares)
+        exponent = _negated_squares(X, Y, weight=self.gamma)
+        return np.exp(exponent, out=exponent)
 
     def diag(self, X: Floats, /) -> Floats:
         return np.ones(len(X))
@@ -115,8 +152,8 @@ class RationalQuadratic(_Algebra):
         require_positive("mix", self.mix)
 
     def __call__(self, X: Floats, Y: Floats, /) -> Floats:
-        squares = _squared_distances(X, Y)
-        return np.asarray((1.0 + squares / (2.0 * self.mix * self.length**2)) ** (-self.mix))
+        squares = _negated_squares(X, Y, weight=0.5 / (self.mix * self.length**2))
+        return np.asarray((1.0 - squares) ** (-self.mix))
 
     def diag(self, X: Floats, /) -> Floats:
         return np.ones(len(X))
@@ -127,10 +164,10 @@ class Linear(_Algebra):
     """Linear: k(x, y) = x·y."""
 
     def __call__(self, X: Floats, Y: Floats, /) -> Floats:
-        return X @ Y.T
+        return _products(X, Y)
 
     def diag(self, X: Floats, /) -> Floats:
-        return np.asarray(np.einsum("ij,ij->i", X, X))
+        return _squares(X)
 
 
 @dataclass(frozen=True)
@@ -147,10 +184,10 @@ class Polynomial(_Algebra):
             raise InputError(f"offset must be at least 0 for the kernel to be positive definite, got {self.offset!r}")
 
     def __call__(self, X: Floats, Y: Floats, /) -> Floats:
-        return np.asarray((X @ Y.T + self.offset) ** self.degree)
+        return np.asarray((_products(X, Y) + self.offset) ** self.degree)
 
     def diag(self, X: Floats, /) -> Floats:
-        return np.asarray((np.einsum("ij,ij->i", X, X) + self.offset) ** self.degree)
+        return np.asarray((_squares(X) + self.offset) ** self.degree)
 
 
 @dataclass(frozen=True)
@@ -205,6 +242,8 @@ class Foreign(_Algebra):
     function: Callable[[Floats, Floats], Floats]
 
     def __call__(self, X: Floats, Y: Floats, /) -> Floats:
+        if X.ndim > 2 or Y.ndim > 2:
+            return self._stacked(X, Y)
         if len(X) == 0 or len(Y) == 0:
             return np.zeros((len(X), len(Y)))
         K = np.array(self.function(X, Y), dtype=np.float64, order="C")  # a copy: solves overwrite it
@@ -213,6 +252,15 @@ class Foreign(_Algebra):
                 f"kernel {self.function!r} returned shape {K.shape} for {len(X)} and {len(Y)} points; "
                 f"it must return the whole matrix, {(len(X), len(Y))}"
             )
+        return K
+
+    def _stacked(self, X: Floats, Y: Floats) -> Floats:
+        """One matrix after the other, as somebody else's kernel may not take stacks."""
+        depth = np.broadcast_shapes(X.shape[:-2], Y.shape[:-2])
+        X, Y = np.broadcast_to(X, depth + X.shape[-2:]), np.broadcast_to(Y, depth + Y.shape[-2:])
+        K = np.empty((*depth, X.shape[-2], Y.shape[-2]))
+        for index in np.ndindex(depth):
+            K[index] = self(X[index], Y[index])
         return K
 
     def diag(self, X: Floats, /) -> Floats:

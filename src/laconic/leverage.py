@@ -17,6 +17,8 @@ RANK_TOLERANCE = 1e-10
 
 def sample(variance: Floats, *, qbar: float, uniforms: Floats) -> NDArray[np.bool_]:
     """Which points ridge leverage score sampling keeps: p_s = min(1, q̄ σ̃²(x_s)), one uniform a point (Alg. 3)."""
+    if np.isinf(qbar):
+        return np.ones(len(variance), dtype=np.bool_)  # also a point without variance
     return np.asarray(uniforms < np.minimum(1.0, qbar * variance))
 
 

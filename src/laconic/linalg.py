@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import LinAlgError, blas, cholesky, solve_triangular
+from scipy.linalg import blas, lapack
 
 from laconic.errors import KernelError
 
@@ -28,11 +28,10 @@ def lower_cholesky(A: Floats) -> Floats:
     """L with LLᵀ = A, allowing for rounding: a pivot lost to it is lifted by at most 1e-9 of the diagonal."""
     scale = float(np.max(np.diagonal(A), initial=0.0)) * max(len(A), 1)
     for jitter in JITTERS:
-        try:
-            lifted = A if jitter == 0.0 else A + np.diag(np.full(len(A), jitter * scale))
-            return np.asarray(cholesky(lifted, lower=True, check_finite=False))
-        except LinAlgError:
-            continue
+        lifted = A if jitter == 0.0 else A + np.diag(np.full(len(A), jitter * scale))
+        upper, failed = lapack.dpotrf(lifted.T, lower=0, clean=1)  # column-major, so that L is C-ordered
+        if not failed:
+            return np.ascontiguousarray(upper.T)
     raise KernelError(
         "a kernel matrix is not positive definite beyond rounding; use a positive definite kernel or a larger lam"
     )
@@ -40,9 +39,21 @@ def lower_cholesky(A: Floats) -> Floats:
 
 def solve_lower(L: Floats, B: Floats) -> Floats:
     """L⁻¹B for a lower triangular L."""
-    if len(L) == 0:
-        return B.copy()
-    return np.asarray(solve_triangular(L, B, lower=True, check_finite=False))
+    solved = np.array(B, dtype=np.float64, order="C")
+    solve_lower_in_place(L, solved[:, None] if B.ndim == 1 else solved)
+    return solved
+
+
+def solve_lower_in_place(L: Floats, B: Floats) -> None:
+    """Turn B into L⁻¹B where it lies.
+
+    A C-ordered B is, transposed, what BLAS calls column-major: XLᵀ = Bᵀ is solved there without a copy.
+    """
+    if B.size == 0:
+        return
+    solved = blas.dtrsm(1.0, L.T, B.T, side=1, lower=0, overwrite_b=1)
+    if not np.may_share_memory(solved, B):
+        B[:] = solved.T
 
 
 class _Block:
@@ -59,6 +70,11 @@ class _Block:
         self.panel: Floats = np.empty((rows, start))
         self.diagonal: Floats = np.zeros((rows, rows))
 
+    @property
+    def capacity(self) -> int:
+        """How many rows there is room for."""
+        return len(self.panel)
+
     def copy(self, rows: int) -> _Block:
         """A block of its own with the first ``rows`` rows."""
         twin = _Block(self.start, len(self.panel))
@@ -74,15 +90,14 @@ class _Block:
         self.diagonal[first:last, :last] = rows[:, self.start :]
         self.filled = last
 
-    def solve(self, V: Floats, rows: int) -> None:
-        """Forward substitution of this block's ``rows`` rows on V, in place; V is solved above them."""
-        part = V[self.start : self.start + rows]
+    def solve(self, V: Floats, *, first: int, last: int) -> None:
+        """Forward substitution of this block's rows ``first`` … ``last`` on V, in place; V is solved above them."""
+        part = V[self.start + first : self.start + last]
         if self.start:
-            part -= self.panel[:rows] @ V[: self.start]
-        # V is C-ordered, so its transpose is what BLAS calls column-major: XLᵀ = Vᵀ is solved where it lies.
-        solved = blas.dtrsm(1.0, self.diagonal[:rows, :rows].T, part.T, side=1, lower=0, overwrite_b=1)
-        if not np.shares_memory(solved, part):
-            part[:] = solved.T
+            part -= self.panel[first:last] @ V[: self.start]
+        if first:
+            part -= self.diagonal[first:last, :first] @ V[self.start : self.start + first]
+        solve_lower_in_place(self.diagonal[first:last, first:last], part)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,19 +108,17 @@ class GrowingFactor:
     blocks: tuple[_Block, ...] = ()
     block_rows: int = LARGE_BLOCK
 
-    def solve(self, B: Floats) -> Floats:
-        """L⁻¹B in place of B, which must be C-ordered float64 with ``size`` rows."""
-        if B.shape[1]:
-            for block in self.blocks:
-                block.solve(B, min(self.block_rows, self.size - block.start))
+    def solve(self, B: Floats, *, done: int = 0) -> Floats:
+        """L⁻¹B in place of B, which has ``size`` rows of which the first ``done`` are solved already."""
+        for block in self.blocks:
+            first, last = max(done - block.start, 0), min(block.capacity, self.size - block.start)
+            if first < last:
+                block.solve(B, first=first, last=last)
         return B
 
-    def extended(self, cross: Floats, corner: Floats) -> tuple[GrowingFactor, Floats]:
-        """The factor of [[A, C], [Cᵀ, E]] from that of A, with cross = C and corner = E; and its new rows.
-
-        ``cross`` is overwritten.
-        """
-        left = self.solve(cross).T
+    def extended(self, solved: Floats, corner: Floats) -> tuple[GrowingFactor, Floats]:
+        """The factor of [[A, C], [Cᵀ, E]] from that of A, with solved = L⁻¹C and corner = E; and its new rows."""
+        left = solved.T
         corner = lower_cholesky(corner - left @ left.T)
         rows = np.concatenate([left, corner], axis=1)
         return self.appended(rows), rows
@@ -114,13 +127,15 @@ class GrowingFactor:
         """The factor with these rows at the end, each given up to and beyond its diagonal entry."""
         blocks, size = list(self.blocks), self.size
         while len(rows):
-            if size == len(blocks) * self.block_rows:
+            if not blocks:  # the first block fits the first rows: many factors never grow
+                blocks.append(_Block(0, min(len(rows), self.block_rows)))
+            elif size == blocks[-1].start + blocks[-1].capacity:
                 blocks.append(_Block(size, self.block_rows))
             block = blocks[-1]
             used = size - block.start
             if block.filled != used:  # somebody else appended here already
                 block = blocks[-1] = block.copy(used)
-            take = min(self.block_rows - used, len(rows))
+            take = min(block.capacity - used, len(rows))
             block.append(rows[:take, : size + take])
             rows, size = rows[take:], size + take
         return replace(self, size=size, blocks=tuple(blocks))
@@ -129,7 +144,7 @@ class GrowingFactor:
         """L as one array."""
         L = np.zeros((self.size, self.size))
         for block in self.blocks:
-            rows = min(self.block_rows, self.size - block.start)
+            rows = min(block.capacity, self.size - block.start)
             L[block.start : block.start + rows, : block.start] = block.panel[:rows]
             L[block.start : block.start + rows, block.start : block.start + rows] = block.diagonal[:rows, :rows]
         return L

@@ -40,7 +40,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _laconic(
-    version: Annotated[  # noqa: ARG001
+    version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
     ] = False,
 ) -> None:

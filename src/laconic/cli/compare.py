@@ -4,161 +4,40 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from laconic.cli import complete, defaults
+from laconic.cli import defaults, options
 
 if TYPE_CHECKING:
     from laconic.cli.request import Request
     from laconic.experiments.compare import Event, Progress
     from laconic.experiments.results import Results
 
-LEARNING, SIZES, OUTPUT = "What learns", "How much", "What comes out"
-D_DEFAULT = ", ".join(f"{own['D']:g} for {name}" for name, own in defaults.OWN.items() if "D" in own)
-
 
 def compare(
-    problem: Annotated[
-        str,
-        typer.Argument(
-            metavar="[PROBLEM]",
-            help="A name that [bold]laconic list[/] shows, an [bold].npz[/] with arms, means and noise, or the "
-            "[bold]config.toml[/] of an earlier run, which is run again exactly.",
-            autocompletion=complete.problems,
-        ),
-    ] = defaults.PROBLEM,
-    algorithms: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--algorithms",
-            "-a",
-            metavar="NAMES",
-            help="Comma separated, or the option repeated.",
-            show_default=", ".join(defaults.ALGORITHMS),
-            autocompletion=complete.algorithms,
-            rich_help_panel=LEARNING,
-        ),
-    ] = None,
-    kernel: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The kernel, for all that have one.",
-            show_default=str(defaults.SHARED["kernel"]),
-            autocompletion=complete.kernels,
-            rich_help_panel=LEARNING,
-        ),
-    ] = None,
-    gamma: Annotated[
-        float | None,
-        typer.Option(
-            metavar="γ",
-            help="Inverse width of the Gaussian kernel.",
-            show_default=str(defaults.SHARED["gamma"]),
-            rich_help_panel=LEARNING,
-        ),
-    ] = None,
-    lam: Annotated[
-        float | None,
-        typer.Option(
-            metavar="λ",
-            help="Ridge, above 0.",
-            show_default=str(defaults.SHARED["lam"]),
-            rich_help_panel=LEARNING,
-        ),
-    ] = None,
-    alpha: Annotated[
-        str | None,
-        typer.Option(
-            metavar="α",
-            help="Weight of σ in the index μ + ασ: a number, or [bold]theory[/] for the paper's schedule.",
-            show_default=str(defaults.SHARED["alpha"]),
-            rich_help_panel=LEARNING,
-        ),
-    ] = None,
-    D: Annotated[
-        float | None,
-        typer.Option(
-            "--D",
-            metavar="D",
-            help="Threshold of the sync trigger, for all that have one: larger means fewer syncs.",
-            show_default=D_DEFAULT,
-            rich_help_panel=LEARNING,
-        ),
-    ] = None,
-    overrides: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="WHO.PARAMETER=VALUE",
-            help="One parameter of one algorithm or of the problem: [bold]ApproxDisKernelUCB.qbar=0.3[/], "
-            "[bold]problem.dim=5[/]; a list [bold]DisKernelUCB.gamma=[[0.1,1]][/] tries each. Repeatable; "
-            "[bold]laconic show NAME[/] lists parameters.",
-            rich_help_panel=LEARNING,
-        ),
-    ] = None,
-    clients: Annotated[
-        int | None,
-        typer.Option(
-            "--clients",
-            "-N",
-            help="Clients that learn together.",
-            show_default=f"{defaults.CLIENTS}, or what a recorded problem has",
-            rich_help_panel=SIZES,
-        ),
-    ] = None,
-    rounds: Annotated[
-        int | None,
-        typer.Option(
-            "--rounds",
-            "-T",
-            help="Rounds; every client acts once in each.",
-            show_default=f"{defaults.ROUNDS}, or what a recorded problem has",
-            rich_help_panel=SIZES,
-        ),
-    ] = None,
-    seeds: Annotated[
-        int | None,
-        typer.Option(
-            help="How many seeds: 0, 1, … All algorithms meet the same arms and noise.",
-            show_default=str(defaults.SEEDS),
-            rich_help_panel=SIZES,
-        ),
-    ] = None,
-    runtime: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME", help="What moves the messages.", show_default=defaults.RUNTIME, rich_help_panel=SIZES
-        ),
-    ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Keep results.parquet (after every run), config.toml, figure.png and figure.svg here; files of these "
-            "names are replaced when the first run has finished.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    choices: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.npz",
-            help="Keep the chosen arm of every step, one array per ALGORITHM/SEED.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object with a row a run, and nothing else.", rich_help_panel=OUTPUT)
-    ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=OUTPUT)] = False,
+    problem: options.Problem = defaults.PROBLEM,
+    algorithms: options.Algorithms = None,
+    kernel: options.Kernel = None,
+    gamma: options.Gamma = None,
+    lam: options.Lam = None,
+    alpha: options.Alpha = None,
+    D: options.D = None,
+    overrides: options.Overrides = None,
+    clients: options.Clients = None,
+    rounds: options.Rounds = None,
+    seeds: options.Seeds = None,
+    runtime: options.Runtime = None,
+    out: options.Out = None,
+    choices: options.Choices = None,
+    as_json: options.Json = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Run algorithms side by side on one problem: regret, communication and time, as a table and a figure.
 
-    Without options this is the demo: a catalogue of items that repeat, where sharing a small dictionary costs a fraction
-    of sharing all points. Try [bold]laconic compare cosine[/] for a problem where it does not.
+    Without options this is the demo: a catalogue of items that repeat, where sharing a small dictionary costs a
+    fraction of sharing all points. Try [bold]laconic compare cosine[/] for a problem where it does not.
     """
     from laconic.cli.request import Words, understand
 

@@ -1,4 +1,4 @@
-"""What ``laconic compare`` does when it is told nothing: the demo, stated in one place.
+"""What ``laconic compare`` does when it is told nothing, stated in one place: without any option it is the demo.
 
 A catalogue of 30 items that repeat is where a small dictionary says nearly all there is to say. On fresh arms in many
 dimensions it does not, and the verdicts printed below the table say so.
@@ -19,5 +19,12 @@ SHARED: dict[str, Any] = {"kernel": "Gaussian", "gamma": 1.0, "lam": 1.0, "alpha
 OWN: dict[str, dict[str, Any]] = {
     "DisKernelUCB": {"D": 20.0},
     "DisLinUCB": {"D": 20.0},
-    "ApproxDisKernelUCB": {"D": 5.0, "qbar": 10.0},
+    "ApproxDisKernelUCB": {"D": 5.0, "qbar": 0.3},
 }
+# of one algorithm on one problem: few items make few points to keep, so all of them may be kept
+ON: dict[str, dict[str, dict[str, Any]]] = {"catalogue": {"ApproxDisKernelUCB": {"qbar": 10.0}}}
+
+
+def of(algorithm: str, *, problem: str) -> dict[str, Any]:
+    """The parameters of an algorithm on a problem, by name."""
+    return SHARED | OWN.get(algorithm, {}) | ON.get(problem, {}).get(algorithm, {})

@@ -65,7 +65,14 @@ def _live() -> Iterator[Progress]:
 
 
 def _bars() -> Bars:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     return Progress(
         TextColumn("{task.description}"),
@@ -103,7 +110,9 @@ def rich_table(table: Table) -> RichTable:
     from rich import box
     from rich.table import Table as RichTable
 
-    shown = RichTable(title=table.caption, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False)
+    shown = RichTable(
+        title=table.caption, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
+    )
     for index, header in enumerate(table.headers):
         shown.add_column(header, justify="right" if index else "left", overflow="fold")
     for row in table.rows:

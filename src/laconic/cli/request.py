@@ -58,7 +58,7 @@ def understand(words: Words) -> Request:
     overrides = _sorted(words.overrides)
     file = read_config(words.problem) if words.problem.lower().endswith(".toml") else None
     problem = problem_from((file.problem if file else {"name": words.problem}) | overrides.problem)
-    chosen = _chosen(words, file=file)
+    chosen = _chosen(words, file=file, problem=name_of(problem, kind="problem"))
     for option, value in _shared(words).items():
         chosen = _everywhere(chosen, option, value)
     for name, parameter, value in overrides.algorithms:
@@ -78,23 +78,22 @@ def _first(*values: Any) -> Any:
     return next((value for value in values if value is not None), None)
 
 
-def _chosen(words: Words, *, file: ConfigFile | None) -> list[Any]:
-    """The algorithms asked for, with the settings of the file where it has them and those of the demo elsewhere."""
+def _chosen(words: Words, *, file: ConfigFile | None, problem: str) -> list[Any]:
+    """The algorithms asked for, with the settings of the file where it has them and the defaults elsewhere."""
     written = [algorithm_from(table) for table in file.algorithms] if file else []
     names = [name for given in words.algorithms for name in given.split(",") if name.strip()]
     if not names:
-        return written or [_demo(name) for name in defaults.ALGORITHMS]
+        return written or [_by_default(name, problem=problem) for name in defaults.ALGORITHMS]
     chosen: list[Any] = []
     for name in names:
-        kind = registry.find("algorithm", name.strip())
-        chosen += [each for each in written if type(each) is kind] or [_demo(name.strip())]
+        kind = registry.find("algorithm", name)
+        chosen += [each for each in written if type(each) is kind] or [_by_default(name, problem=problem)]
     return chosen
 
 
-def _demo(name: str) -> Any:
+def _by_default(name: str, *, problem: str) -> Any:
     algorithm = as_algorithm(name)
-    own = defaults.OWN.get(name_of(algorithm, kind="algorithm"), {})
-    for parameter, value in (defaults.SHARED | own).items():
+    for parameter, value in defaults.of(name_of(algorithm, kind="algorithm"), problem=problem).items():
         if has_param(algorithm, parameter):
             algorithm = with_param(algorithm, parameter, value)
     return algorithm
@@ -128,7 +127,9 @@ def _for_one(chosen: Iterable[Any], name: str, parameter: str, value: Any) -> li
     kind = registry.find("algorithm", name)
     chosen = list(chosen)
     if not any(type(each) is kind for each in chosen):
-        raise InputError(f"--set {name}.{parameter}: {name} is not among the algorithms compared; add it to --algorithms")
+        raise InputError(
+            f"--set {name}.{parameter}: {name} is not among the algorithms compared; add it to --algorithms"
+        )
     return [with_param(each, parameter, value) if type(each) is kind else each for each in chosen]
 
 

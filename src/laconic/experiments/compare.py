@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from laconic.checks import require_whole
+from laconic.checks import require_one_of, require_whole
 from laconic.errors import InputError
 from laconic.experiments.config import Experiment
 from laconic.experiments.grid import Params, expand, params
@@ -19,7 +19,7 @@ from laconic.experiments.parts import as_algorithm, as_problem, name_of
 from laconic.experiments.results import Results, Row, labels
 from laconic.kernels import require_positive_definite
 from laconic.problems.base import Problem
-from laconic.runtimes import Run, run
+from laconic.runtimes import RUNTIMES, Run, run
 
 SAMPLE = 100  # arms on which a kernel is tried before anything runs
 
@@ -122,6 +122,7 @@ def prepare(
     """The experiment that was asked for, names resolved and grids unfolded; refused where it makes no sense."""
     candidates = algorithms if isinstance(algorithms, Iterable) and not isinstance(algorithms, str) else [algorithms]
     settings = [single for each in candidates for _, single in expand(as_algorithm(each))]
+    require_one_of("runtime", runtime, choices=tuple(RUNTIMES))
     resolved = as_problem(problem)
     n, t = _sizes(resolved, clients=clients, rounds=rounds)
     return Experiment(

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from laconic.errors import InputError
-from laconic.experiments.parts import algorithm_from, name_of, problem_from, to_table
+from laconic.experiments.parts import name_of, to_table
 from laconic.problems.base import Problem
 
 HEADER = "# Rerun this comparison exactly with: laconic compare {name}\n\n"

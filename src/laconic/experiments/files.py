@@ -15,7 +15,7 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
     try:
         try:
             write(beside)
-            os.replace(beside, path)
+            beside.replace(path)
         finally:
             beside.unlink(missing_ok=True)
     except OSError as error:

@@ -65,7 +65,7 @@ def _singles(value: Any) -> list[Any]:
 def params(value: object) -> Params:
     """The settings of an algorithm, a problem or a kernel as one flat dictionary.
 
-    A part with parameters of its own gives its name and then those parameters: ``{"kernel": "Gaussian", "gamma": 1.0}``.
+    A part with parameters of its own gives its name and then those: ``{"kernel": "Gaussian", "gamma": 1.0}``.
     """
     own = parts(value)
     flat: Params = {}

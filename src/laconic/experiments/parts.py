@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -103,19 +104,25 @@ def _written(part: Any, *, key: str) -> Any:
         return part.item()
     if isinstance(part, str | bool | int | float):
         return part
-    name = type(part).__name__
-    if name in COMPOSED or type(part) in registry.kernels().values():
+    name = type(part).__name__ if type(part) in COMPOSED.values() else _listed(type(part), "kernel")
+    if name is not None:
         return to_table(part, name=name)
     raise InputError(f"{key}={part!r} has no name that a configuration file could give")
 
 
 def name_of(value: object, *, kind: registry.Kind) -> str:
     """The name under which a value's class is listed; the class's own where it is not."""
-    for name in registry.names(kind):
-        with suppress(InputError):  # another package's entry that does not load is not this value's
-            if registry.find(kind, name) is type(value):
+    return _listed(type(value), kind) or type(value).__name__
+
+
+@cache  # looking for the entries of other packages takes milliseconds
+def _listed(wanted: type, kind: registry.Kind) -> str | None:
+    likely = sorted(registry.names(kind), key=lambda name: name.lower() != wanted.__name__.lower())
+    for name in likely:
+        with suppress(InputError):  # another package's entry that does not load is not the one
+            if registry.find(kind, name) is wanted:
                 return name
-    return type(value).__name__
+    return None
 
 
 def has_param(value: object, name: str) -> bool:
@@ -148,7 +155,8 @@ def _all_params(value: object) -> list[str]:
 
 
 def _advice(name: str, known: list[str]) -> str:
-    near = get_close_matches(name, known, n=1)
+    by_lower = {each.lower(): each for each in known}
+    near = get_close_matches(name.lower(), by_lower, n=1)
     if near:
-        return f"; did you mean {near[0]!r}?"
+        return f"; did you mean {by_lower[near[0]]!r}?"
     return f"; it has {', '.join(known)}" if known else "; it has none"

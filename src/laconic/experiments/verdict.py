@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from laconic.experiments.results import Group, Results
-from laconic.report.table import amount, count, number, spread
+from laconic.report.table import amount, count, spread
 
 APPROX, EXACT, ALWAYS, NEVER, LINEAR = "ApproxDisKernelUCB", "DisKernelUCB", "OneKernelUCB", "NKernelUCB", "DisLinUCB"
 NEAR = 1.5  # regret within this factor of raw sharing counts as near

@@ -5,7 +5,9 @@ IDLE     --Ask------>  SYNCING   its part of phase 0 goes up; likewise from WAIT
 SYNCING  --Merged--->  SYNCING   the draft absorbs it, the part of the next phase goes up
 SYNCING  --Install-->  IDLE      the draft is installed, later observations are replayed onto a new tail
 OUTSIDE  --join----->  JOINING   --Welcome-->  IDLE
-any      --leave---->  OUTSIDE
+inside   --leave---->  OUTSIDE   from any other state
+
+Messages are taken in the order in which the server sent them; any may come again, however late.
 """
 
 from __future__ import annotations
@@ -16,10 +18,10 @@ from enum import Enum
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from laconic.beliefs import Belief, View, restored
+from laconic.beliefs import Belief, View
 from laconic.checks import finite_array, require_finite_number, require_whole
 from laconic.errors import InputError, LocalProtocolError, RemoteProtocolError, UnknownDecision
-from laconic.exploration import tied_best
+from laconic.exploration import tied_with_best
 from laconic.growing import first_appearances
 from laconic.protocol.history import History
 from laconic.protocol.messages import (
@@ -39,6 +41,7 @@ from laconic.protocol.messages import (
 from laconic.protocol.outcome import Absorb, Outcome, absorb_alone
 from laconic.protocol.phases import Member
 from laconic.protocol.plan import Plan
+from laconic.protocol.received import belief_of, sound
 from laconic.randomness import Role, generator
 from laconic.tail import Tail
 
@@ -121,6 +124,7 @@ class Client:
         require_whole("clients", clients, least=1)
         self.plan, self.number, self.seed, self.clients = plan, number, seed, clients
         self.epoch = 0
+        self.stay = 0
         self.state = _S.IDLE if member else _S.OUTSIDE
         self.history = History(plan.belief.dim)
         self.covered = 0
@@ -157,8 +161,9 @@ class Client:
         require_finite_number("reward", reward)
         if decision not in self.pending:
             raise UnknownDecision(f"decision {decision!r} was not made here, or its reward was reported before")
-        pending = self.pending.pop(decision)
+        pending = self.pending[decision]
         view = pending.view or self.belief.view(pending.point)
+        del self.pending[decision]
         self.history.append(pending.point, np.array([reward], dtype=np.float64))
         self.tail.append(view, float(reward))
         return self._maybe_request()
@@ -171,16 +176,19 @@ class Client:
     def join(self) -> Outcome[Up]:
         """Ask to become a member."""
         self._move(Local.JOIN)
-        return self._sending(Join())
+        self.stay += 1
+        return self._sending(Join(stay=self.stay))
 
     def leave(self) -> Outcome[Up]:
         """Leave; what was observed stays here, and choosing goes on from belief and tail."""
         self._move(Local.LEAVE)
         self._sync = None
-        return self._sending(Leave())
+        return self._sending(Leave(stay=self.stay))
 
     def receive(self, message: Down) -> Outcome[Up]:
         """What a message from the server leads to; an error leaves everything as it was."""
+        if not isinstance(message, Down):
+            raise RemoteProtocolError(f"{type(message).__name__} goes to a server, not to a client")
         stale = self._stale(message)
         if stale:
             return Outcome(dropped=stale)
@@ -205,7 +213,7 @@ class Client:
     def _pick(self, mean: Floats, width: Floats) -> int:
         if not (np.isfinite(mean).all() and np.isfinite(width).all()):
             raise InputError("the model's predictions overflow; rescale features and rewards to moderate sizes")
-        tied = tied_best(mean, width)
+        tied = np.flatnonzero(tied_with_best(mean, width))
         if len(tied) == 1:
             return int(tied[0])
         draw = generator(self.seed, Role.TIES, self.number, self.decisions)
@@ -233,7 +241,7 @@ class Client:
         if self.state is _S.OUTSIDE:
             return "this client has left"
         if isinstance(message, Welcome):
-            return None if self.state is _S.JOINING else "this client is a member already"
+            return self._stale_welcome(message)
         if self.state is _S.JOINING:
             return f"a message of epoch {message.epoch} from before this client joined"
         if message.epoch <= self.epoch:
@@ -246,9 +254,16 @@ class Client:
             return f"a repeated result of phase {message.phase}"
         return None
 
+    def _stale_welcome(self, welcome: Welcome) -> str | None:
+        if self.state is not _S.JOINING:
+            return "this client is a member already"
+        return None if welcome.stay == self.stay else f"a welcome to stay {welcome.stay}, and this is {self.stay}"
+
     def _begin(self, ask: Ask) -> Outcome[Up]:
         if ask.epoch != self.epoch + 1:
             raise RemoteProtocolError(f"asked for epoch {ask.epoch} in epoch {self.epoch}")
+        if not self.plan.phases:
+            raise RemoteProtocolError("asked for a sync, but this plan has no phases")
         sync = _Sync(epoch=ask.epoch, fired=ask.fired, upto=len(self.history), draft=self.belief)
         return self._contribute(sync, ask)
 
@@ -293,23 +308,25 @@ class Client:
         sync = self._current(install.epoch)
         if sync.phase + 1 != len(self.plan.phases):
             raise RemoteProtocolError(f"told to install in phase {sync.phase} of {len(self.plan.phases)}")
-        if install.covered > len(self.history):
-            raise RemoteProtocolError(f"the belief claims {install.covered} observations of {len(self.history)}")
+        if install.covered != sync.upto:
+            raise RemoteProtocolError(f"the belief claims {install.covered} observations, {sync.upto} were sent")
         self._adopt(self._absorbed(sync, install.payload), install)
         return self._maybe_request(installed=self.epoch)
 
     def _welcome(self, welcome: Welcome) -> Outcome[Up]:
-        if welcome.covered > len(self.history):
+        if not 0 <= welcome.covered <= len(self.history):
             raise RemoteProtocolError(
                 f"the belief claims {welcome.covered} observations of this client, which has {len(self.history)}: "
                 "was its history lost?"
             )
-        self._adopt(restored(self.plan.belief, welcome.belief.values), welcome)
+        self._adopt(belief_of(self.plan.belief, welcome.belief.values), welcome)
         return self._maybe_request(installed=self.epoch)
 
     def _adopt(self, belief: Belief, message: Install | Welcome) -> None:
         """Make a belief the installed one; own points that it lacks go onto a new tail, each exactly once."""
-        tail = Tail(belief)
+        if message.clients < 1:
+            raise RemoteProtocolError(f"a belief of {message.clients} clients")
+        tail = Tail(sound(belief))
         rest = slice(message.covered, len(self.history))
         if message.covered < len(self.history):
             view = belief.view(self.history.points[rest])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import struct
 from typing import Any, TypeVar
+from zlib import crc32
 
 import msgspec
 import numpy as np
@@ -74,13 +75,17 @@ def decode(data: bytes) -> Request | Part | Join | Leave | Ask | Merged | Instal
 
 
 def encode_state(state: msgspec.Struct) -> bytes:
-    """A saved state as bytes, in the same format as messages."""
-    return _HEAD + _encoder.encode(state)
+    """A saved state as bytes: like a message, with a checksum, as nothing sends it again when it is damaged."""
+    body = _encoder.encode(state)
+    return _HEAD + struct.pack("<I", crc32(body)) + body
 
 
 def decode_state(data: bytes, kind: type[_S]) -> _S:
-    """The saved state in these bytes."""
-    return _decode(data, msgspec.msgpack.Decoder(kind, ext_hook=_unpack_array))
+    """The saved state in these bytes; anything else raises `RemoteProtocolError`."""
+    head, check, body = data[:3], data[3:7], data[7:]
+    if head == _HEAD and check != struct.pack("<I", crc32(body)):
+        raise RemoteProtocolError("a saved state that is damaged or cut off")
+    return _decode(head + body, msgspec.msgpack.Decoder(kind, ext_hook=_unpack_array))
 
 
 def _decode(data: bytes, decoder: msgspec.msgpack.Decoder[_S]) -> _S:
@@ -97,7 +102,7 @@ def _decode(data: bytes, decoder: msgspec.msgpack.Decoder[_S]) -> _S:
 
 
 def _check_numbers(message: Message) -> None:
-    for name in ("epoch", "phase", "upto", "covered", "clients"):
+    for name in ("stay", "epoch", "phase", "upto", "covered", "clients"):
         number = getattr(message, name, 0)
         if not 0 <= number < 2**53:
             raise RemoteProtocolError(f"a malformed message: {name} is {number}")
@@ -111,16 +116,16 @@ def size(message: Message) -> int:
     payload = payload_of(message)
     if not payload.values:
         return len(encode(message))
-    bare = {name: np.empty((0,) * array.ndim) for name, array in payload.values.items()}
+    bare = {name: np.empty((0,) * max(array.ndim, 1)) for name, array in payload.values.items()}
     field = "belief" if isinstance(message, Welcome) else "payload"
     skeleton = msgspec.structs.replace(message, **{field: Payload(values=bare, control=payload.control)})
-    grown = sum(_extension(array.ndim, array.size) - _extension(array.ndim, 0) for array in payload.values.values())
+    grown = sum(_extension(array) - _extension(bare[name]) for name, array in payload.values.items())
     return len(encode(skeleton)) + grown
 
 
-def _extension(axes: int, entries: int) -> int:
+def _extension(array: np.ndarray) -> int:
     """Bytes that msgpack takes for an array, with its own head of 2, 3, 4 or 6 bytes."""
-    length = 1 + 4 * axes + 8 * entries
+    length = 1 + 4 * array.ndim + 8 * array.size
     if length in (1, 2, 4, 8, 16):
         return length + 2
     return length + (3 if length < 2**8 else 4 if length < 2**16 else 6)

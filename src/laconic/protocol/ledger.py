@@ -42,7 +42,7 @@ class Ledger:
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
-        self.total = Count()
+        self._messages = self._scalars = self._bytes = 0
 
     def record(self, message: Message, *, epoch: int, phase: str, direction: Direction, client: int) -> None:
         """Count one message."""
@@ -60,12 +60,20 @@ class Ledger:
         self, *, scalars: int, bytes: int, epoch: int, phase: str, direction: Direction, first: int, last: int
     ) -> None:
         """Count one message of this size for each client from ``first`` to ``last``."""
-        new = Entry(epoch, phase, direction, first, last, last - first + 1, scalars, bytes)
-        self.total += Count(new.messages, new.messages * scalars, new.messages * bytes)
+        messages = last - first + 1
+        self._messages += messages
+        self._scalars += messages * scalars
+        self._bytes += messages * bytes
+        new = Entry(epoch, phase, direction, first, last, messages, scalars, bytes)
         if self.entries and _continues(self.entries[-1], new):
             old = self.entries.pop()
-            new = new._replace(first=old.first, messages=old.messages + new.messages)
+            new = new._replace(first=old.first, messages=old.messages + messages)
         self.entries.append(new)
+
+    @property
+    def total(self) -> Count:
+        """Everything counted so far."""
+        return Count(self._messages, self._scalars, self._bytes)
 
     def by(self, *keys: Literal["epoch", "phase", "direction", "client"]) -> dict[tuple[int | str, ...], Count]:
         """Counts grouped by some of epoch, phase, direction and client."""
@@ -77,8 +85,7 @@ class Ledger:
 
 
 def _continues(old: Entry, new: Entry) -> bool:
-    same_kind = old[:3] == new[:3] and old[6:] == new[6:]
-    return same_kind and old.last + 1 == new.first
+    return old.last + 1 == new.first and old[:3] == new[:3] and old[6:] == new[6:]
 
 
 def _expanded(entry: Entry, keys: tuple[str, ...]) -> Iterator[tuple[tuple[int | str, ...], Count]]:

@@ -47,11 +47,15 @@ class Part(Message, frozen=True, eq=False, tag="part"):
 
 
 class Join(Message, frozen=True, eq=False, tag="join"):
-    """Up: let me in."""
+    """Up: let me in; ``stay`` counts how often I asked, and tells one membership from the next."""
+
+    stay: int
 
 
 class Leave(Message, frozen=True, eq=False, tag="leave"):
     """Up: go on without me."""
+
+    stay: int
 
 
 class Ask(Message, frozen=True, eq=False, tag="ask"):
@@ -85,6 +89,7 @@ class Welcome(Message, frozen=True, eq=False, tag="welcome"):
     covered: int
     clients: int
     belief: Payload
+    stay: int = 0
 
 
 Up = Request | Part | Join | Leave

@@ -5,10 +5,15 @@ GATHERING  --Part----->  GATHERING      until all parts of a phase are in: merge
 GATHERING  --Part----->  IDLE           the last part of the last phase: everyone installs
 IDLE       --Join----->  IDLE           welcome at once; while GATHERING, once the sync is over
 any        --Leave---->  same, or IDLE  go on without
+
+Messages of one client are taken in the order in which it sent them; any may come again, however late.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from copy import copy
 from enum import Enum
 from typing import Any
 
@@ -16,7 +21,9 @@ from laconic.beliefs import Belief
 from laconic.errors import InputError, RemoteProtocolError
 from laconic.protocol.messages import Ask, Down, Install, Join, Leave, Merged, Part, Payload, Request, Up, Welcome
 from laconic.protocol.outcome import Absorb, Outcome, absorb_alone
+from laconic.protocol.phases import Phase
 from laconic.protocol.plan import Plan
+from laconic.protocol.received import sound
 
 
 class ServerState(Enum):
@@ -49,6 +56,7 @@ class Server:
         self.state = ServerState.IDLE
         self._absorb = absorb
         self._newcomers: list[int] = []
+        self._stays: dict[int, int] = {}
         if len(set(self.members)) != len(self.members):
             raise InputError("two members have the same number")
 
@@ -63,12 +71,14 @@ class Server:
             return self._begin(client)
         if isinstance(message, Part):
             return self._take(client, message)
-        return self._join(client) if isinstance(message, Join) else self._leave(client)
+        return self._join(client, message) if isinstance(message, Join) else self._leave(client)
 
     def _stale(self, client: int, message: Up) -> str | None:
         """Why a message that is late, repeated or from a stranger is dropped; None when it is not."""
         if isinstance(message, Join):
-            return f"client {client} is a member already" if client in self.members + self._newcomers else None
+            return f"client {client} joined before" if message.stay <= self._stays.get(client, 0) else None
+        if isinstance(message, Leave) and message.stay < self._stays.get(client, 0):
+            return f"client {client} left stay {message.stay}, and came back since"
         if isinstance(message, Leave) and client in self._newcomers:
             return None
         if client not in self.members:
@@ -89,6 +99,8 @@ class Server:
         return None
 
     def _begin(self, fired: int) -> Outcome[Down]:
+        if not self.plan.phases:
+            raise RemoteProtocolError(f"client {fired} asks for a sync, but this plan has no phases")
         self.epoch += 1
         self.state = ServerState.GATHERING
         self._draft: Belief = self.belief
@@ -105,11 +117,33 @@ class Server:
         self._fold: Any = self.plan.phases[phase].empty()
 
     def _take(self, client: int, part: Part) -> Outcome[Down]:
+        self._check(client, part)
+        with self._all_or_nothing():
+            self._awaited.remove(client)
+            self._waiting[client] = part.payload
+            self._upto[client] = part.upto
+            return self._advance()
+
+    def _check(self, client: int, part: Part) -> None:
+        known, said = self.covered.get(client, 0), self._upto.get(client, part.upto)
+        if part.upto < known:
+            raise RemoteProtocolError(f"client {client} has {part.upto} observations of {known}: was its history lost?")
+        if part.upto != said:
+            raise RemoteProtocolError(f"client {client} had {said} observations a phase ago, and now {part.upto}")
         self.plan.phases[self._phase].check(self._draft, part.payload)
-        self._awaited.remove(client)
-        self._waiting[client] = part.payload
-        self._upto[client] = part.upto
-        return self._advance()
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Undo what the end of a phase changed if merging fails, as it may on points that no kernel can take."""
+        if len(self._awaited) > 1:
+            yield
+            return
+        before = {name: copy(it) if isinstance(it, list | dict | set) else it for name, it in vars(self).items()}
+        try:
+            yield
+        except Exception:
+            vars(self).update(before)
+            raise
 
     def _advance(self) -> Outcome[Down]:
         """Fold what has come in client order; when all is in, merge and send down."""
@@ -120,8 +154,7 @@ class Server:
         if self._order:
             return Outcome()
         merged = phase.finish(self._draft, self._fold)
-        before = self._draft
-        self._draft = self._absorb(self.epoch, self._phase, lambda: phase.absorb(before, phase.whole(merged)))
+        self._draft = self._absorb(self.epoch, self._phase, lambda: self._absorbed(phase, merged))
         if self._phase + 1 == len(self.plan.phases):
             return self._install(merged)
         done = self._phase
@@ -131,6 +164,10 @@ class Server:
                 (c, Merged(epoch=self.epoch, phase=done, payload=phase.address(merged, c))) for c in self.members
             )
         )
+
+    def _absorbed(self, phase: Phase, merged: Any) -> Belief:
+        draft = phase.absorb(self._draft, phase.whole(merged))
+        return sound(draft) if self._phase + 1 == len(self.plan.phases) else draft
 
     def _install(self, merged: Any) -> Outcome[Down]:
         self.belief, self.state = self._draft, ServerState.IDLE
@@ -142,33 +179,41 @@ class Server:
         ]
         return Outcome(send=(*installs, *self._welcomes()), installed=self.epoch)
 
-    def _join(self, client: int) -> Outcome[Down]:
-        if self.state is ServerState.GATHERING:
+    def _join(self, client: int, join: Join) -> Outcome[Down]:
+        # a member that asks again is back before its leaving was noticed
+        left = self._leave(client) if client in self.members else Outcome[Down]()
+        self._stays[client] = join.stay
+        if client not in self._newcomers:
             self._newcomers.append(client)
-            return Outcome()
+        welcomes = self._welcomes() if self.state is ServerState.IDLE else ()
+        return Outcome(send=(*left.send, *welcomes), installed=left.installed)
+
+    def _welcome(self, client: int) -> Welcome:
         self.members = sorted([*self.members, client])
-        welcome = Welcome(
+        return Welcome(
+            stay=self._stays[client],
             epoch=self.epoch,
             covered=self.covered.get(client, 0),
             clients=len(self.members),
             belief=Payload(values=self.belief.arrays()),
         )
-        return Outcome(send=((client, welcome),))
 
     def _leave(self, client: int) -> Outcome[Down]:
         if client in self._newcomers:
             self._newcomers.remove(client)
             return Outcome()
-        self.members.remove(client)
         if self.state is ServerState.IDLE:
+            self.members.remove(client)
             return Outcome()
-        contributed = client not in self._awaited
-        if not (contributed and self._phase + 1 == len(self.plan.phases)):
-            self._upto.pop(client, None)  # the new belief will not have its points
-        if not contributed:
-            self._awaited.remove(client)
-            self._order.remove(client)
-        return self._advance() if self.members else self._abandon()
+        with self._all_or_nothing():
+            self.members.remove(client)
+            contributed = client not in self._awaited
+            if not (contributed and self._phase + 1 == len(self.plan.phases)):
+                self._upto.pop(client, None)  # the new belief will not have its points
+            if not contributed:
+                self._awaited.remove(client)
+                self._order.remove(client)
+            return self._advance() if self.members else self._abandon()
 
     def _abandon(self) -> Outcome[Down]:
         """Nobody is left to install anything: the belief stays as it was."""
@@ -177,4 +222,4 @@ class Server:
 
     def _welcomes(self) -> tuple[tuple[int, Down], ...]:
         newcomers, self._newcomers = self._newcomers, []
-        return tuple(sent for client in newcomers for sent in self._join(client).send)
+        return tuple((client, self._welcome(client)) for client in newcomers)

@@ -18,7 +18,7 @@ from laconic.report.table import amount, number
 
 Floats = NDArray[np.float64]
 
-# Okabe and Ito's palette; without its yellow and a shade darker where labels in that colour would be too light on white.
+# Okabe and Ito's palette without its yellow, and a shade darker where labels would be too light on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#C2619A", "#000000", "#B07A00", "#3B9BD6")
 DASHES: tuple[Any, ...] = ("solid", (0, (6, 2)), (0, (2, 1.4)), (0, (7, 2, 1.5, 2)), (0, (4, 1.5, 1, 1.5, 1, 1.5)))
 INK, FAINT = "#222222", "#DDDDDD"

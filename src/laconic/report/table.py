@@ -27,7 +27,8 @@ class Table:
         """The table as an HTML fragment that needs no style sheet."""
         head = "".join(_cell("th", header, left=i == 0) for i, header in enumerate(self.headers))
         body = "".join(
-            "<tr>" + "".join(_cell("td", cell, left=i == 0) for i, cell in enumerate(row)) + "</tr>" for row in self.rows
+            "<tr>" + "".join(_cell("td", cell, left=i == 0) for i, cell in enumerate(row)) + "</tr>"
+            for row in self.rows
         )
         caption = f'<caption style="text-align:left">{escape(self.caption)}</caption>' if self.caption else ""
         return f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
@@ -76,4 +77,7 @@ def _three_digits(value: float) -> str:
 
 def spread(mean: float | None, sd: float | None) -> str:
     """A mean and, where there are several values, their standard deviation: 90.2 ± 4.1."""
-    return number(mean) if mean is None or sd is None else f"{number(mean)} ± {number(sd)}"
+    if mean is None or sd is None:
+        return number(mean)
+    digits = len(number(mean).partition(".")[2])
+    return f"{number(mean)} ± {sd:,.{digits}f}"

@@ -8,10 +8,11 @@ from laconic.algorithms import Algorithm, require_algorithm
 from laconic.checks import require_one_of, require_whole
 from laconic.errors import ProblemError
 from laconic.problems.base import Problem
-from laconic.runtimes import loopback
+from laconic.runtimes import lockstep, loopback
 from laconic.runtimes.trace import Run
 
-RUNTIMES: dict[str, Callable[..., Run]] = {"loopback": loopback.play}
+#: The first is the default.
+RUNTIMES: dict[str, Callable[..., Run]] = {"lockstep": lockstep.play, "loopback": loopback.play}
 
 
 def run(
@@ -21,7 +22,7 @@ def run(
     clients: int,
     rounds: int,
     seed: int = 0,
-    runtime: str = "loopback",
+    runtime: str = "lockstep",
     progress: Callable[[int], None] | None = None,
 ) -> Run:
     """Play a problem with an algorithm and keep the full trace.

@@ -1,0 +1,157 @@
+"""The options of the commands, each with its help."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from laconic.cli import complete, defaults
+
+LEARNING, SIZES, OUTPUT = "What learns", "How much", "What comes out"
+
+
+def _option(*names: str, panel: str, help: str, default: object = None, **more: Any) -> Any:
+    """An option that says its default in its help: the value itself is None where the option is not given."""
+    stated = "" if default is None else f" [dim]\\[default: {default}][/]"
+    return typer.Option(*names, help=help + stated, show_default=False, rich_help_panel=panel, **more)
+
+
+_D = f"{defaults.OWN['DisKernelUCB']['D']:g}; {defaults.OWN['ApproxDisKernelUCB']['D']:g} for ApproxDisKernelUCB"
+_QBAR = (
+    f"{defaults.OWN['ApproxDisKernelUCB']['qbar']:g}, "
+    f"on the catalogue {defaults.ON['catalogue']['ApproxDisKernelUCB']['qbar']:g}"
+)
+
+Problem = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROBLEM",
+        help="A name that [bold]laconic list[/] shows, an [bold].npz[/] with arms, means and noise, or the "
+        "[bold]config.toml[/] of an earlier run, which is then run again exactly.",
+        autocompletion=complete.problems,
+    ),
+]
+Algorithms = Annotated[
+    list[str] | None,
+    _option(
+        *("--algorithms", "-a"),
+        panel=LEARNING,
+        metavar="NAMES",
+        help="Comma separated, in any case, or the option repeated.",
+        default=", ".join(defaults.ALGORITHMS),
+        autocompletion=complete.algorithms,
+    ),
+]
+Kernel = Annotated[
+    str | None,
+    _option(
+        "--kernel",
+        panel=LEARNING,
+        metavar="NAME",
+        help="The kernel, for all that have one.",
+        default=defaults.SHARED["kernel"],
+        autocompletion=complete.kernels,
+    ),
+]
+Gamma = Annotated[
+    float | None,
+    _option(
+        "--gamma",
+        panel=LEARNING,
+        metavar="γ",
+        help="The Gaussian kernel's inverse width: larger is narrower.",
+        default=defaults.SHARED["gamma"],
+    ),
+]
+Lam = Annotated[
+    float | None,
+    _option("--lam", panel=LEARNING, metavar="λ", help="The ridge, above 0.", default=defaults.SHARED["lam"]),
+]
+Alpha = Annotated[
+    str | None,
+    _option(
+        "--alpha",
+        panel=LEARNING,
+        metavar="α",
+        help="Weight of σ in the index μ + ασ: a number, or [bold]theory[/] for the paper's schedule.",
+        default=defaults.SHARED["alpha"],
+    ),
+]
+D = Annotated[
+    float | None,
+    _option(
+        "--D",
+        panel=LEARNING,
+        metavar="D",
+        help="Threshold of the sync trigger, for all that have one: larger means fewer syncs.",
+        default=_D,
+    ),
+]
+Overrides = Annotated[
+    list[str] | None,
+    _option(
+        "--set",
+        panel=LEARNING,
+        metavar="WHO.NAME=VALUE",
+        help="One parameter of one algorithm or of the problem: [bold]ApproxDisKernelUCB.qbar=1[/] (default "
+        f"{_QBAR}), [bold]problem.dim=5[/]. A list tries each: [bold]DisKernelUCB.gamma=\\[0.1,1][/]. Repeatable; "
+        "[bold]laconic show[/] lists parameters.",
+    ),
+]
+Clients = Annotated[
+    int | None,
+    _option(
+        *("--clients", "-N"),
+        panel=SIZES,
+        metavar="N",
+        help="Clients that learn together.",
+        default=f"{defaults.CLIENTS}; of a file, ⌊√steps⌋",
+    ),
+]
+Rounds = Annotated[
+    int | None,
+    _option(
+        *("--rounds", "-T"),
+        panel=SIZES,
+        metavar="T",
+        help="Rounds; every client acts once in each.",
+        default=f"{defaults.ROUNDS}; of a file, all it has",
+    ),
+]
+Seeds = Annotated[
+    int | None,
+    _option(
+        "--seeds",
+        panel=SIZES,
+        metavar="COUNT",
+        help="Seeds 0, 1, … On each, all algorithms meet the same arms and noise.",
+        default=defaults.SEEDS,
+    ),
+]
+Runtime = Annotated[
+    str | None,
+    _option("--runtime", panel=SIZES, metavar="NAME", help="What moves the messages.", default=defaults.RUNTIME),
+]
+Out = Annotated[
+    Path | None,
+    _option(
+        "--out",
+        panel=OUTPUT,
+        metavar="DIR",
+        help="Keep results.parquet (after every run), config.toml, figure.png and figure.svg here. Files of these "
+        "names from an earlier comparison are replaced once the first run has finished; others stay.",
+    ),
+]
+Choices = Annotated[
+    Path | None,
+    _option(
+        "--choices",
+        panel=OUTPUT,
+        metavar="FILE.npz",
+        help="Keep the chosen arm of every step, one array per ALGORITHM/SEED.",
+    ),
+]
+Json = Annotated[bool, _option("--json", panel=OUTPUT, help="Print one JSON object, a row a run, and nothing else.")]
+Quiet = Annotated[bool, _option("--quiet", "-q", panel=OUTPUT, help="Show no progress.")]

@@ -1,0 +1,55 @@
+"""The arms of a round: which of them are the same point, so that each point is scored once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic.problems.base import Bools, Floats, Round
+
+#: An odd number whose multiples are spread over all 64 bits.
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+#: Clients share one set of columns when all their arms together are at most this many times one client's.
+SHARE_UP_TO = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Arms:
+    """Arm sets of a round; where all clients choose among few points, ``shared`` lists these and ``index`` points to them."""
+
+    arms: Floats  # (N, A, d)
+    mask: Bools | None
+    shared: Floats | None  # (U, d)
+    index: NDArray[np.int64] | None  # (N, A)
+
+    @classmethod
+    def of(cls, round_: Round) -> Arms:
+        """The arms of a round, looked through for repeated points."""
+        clients, size, dim = round_.arms.shape
+        rows = round_.arms.reshape(clients * size, dim)
+        found = distinct_rows(rows, at_most=SHARE_UP_TO * size) if clients > 1 else None
+        if found is None:
+            return cls(round_.arms, round_.mask, None, None)
+        first, index = found
+        return cls(round_.arms, round_.mask, rows[first], index.reshape(clients, size))
+
+    def points(self, first: int, last: int) -> Floats:
+        """The points to score for clients ``first`` … ``last``: shared ones, or the arms of each in turn."""
+        return self.arms[first:last].reshape(-1, self.arms.shape[2]) if self.shared is None else self.shared
+
+
+def distinct_rows(rows: Floats, *, at_most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+    """The first appearance of each distinct row, and each row's number among them; None when there are too many.
+
+    Rows are told apart by a hash of their bits, and equal hashes are checked.
+    """
+    bits = np.ascontiguousarray(rows + 0.0).view(np.uint64)
+    with np.errstate(over="ignore"):
+        weights = np.arange(1, bits.shape[1] + 1, dtype=np.uint64) * GOLDEN | np.uint64(1)
+        hashes = (bits * weights).sum(axis=1, dtype=np.uint64)
+    _, first, number = np.unique(hashes, return_index=True, return_inverse=True)
+    if len(first) > at_most or not np.array_equal(rows[first][number], rows):
+        return None
+    return first, number

@@ -1,0 +1,173 @@
+"""The loop of lockstep: score many, choose, find who fired first, commit up to there, sync, go on with the rest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic.algorithms import Algorithm
+from laconic.beliefs import SMALL_FACTOR, Belief, ExactBelief
+from laconic.errors import InputError
+from laconic.exploration import TIE, Fixed, tied_with_best
+from laconic.problems.base import Floats, Instance, Round
+from laconic.problems.rounds import check_round
+from laconic.protocol.phases import Members
+from laconic.protocol.plan import Plan
+from laconic.randomness import Role, generator
+from laconic.runtimes.lockstep.arms import Arms
+from laconic.runtimes.lockstep.scores import RoundScores
+from laconic.runtimes.lockstep.sync import Postmaster
+from laconic.runtimes.lockstep.tails import ExactRows, NewPoints, Tails
+from laconic.runtimes.trace import Recorder, Run
+
+Ints = NDArray[np.int64]
+
+
+def play(
+    algorithm: Algorithm,
+    instance: Instance,
+    *,
+    clients: int,
+    rounds: int,
+    seed: int,
+    progress: Callable[[int], None] | None = None,
+) -> Run:
+    """A whole run, round by round."""
+    recorder = Recorder(clients=clients, rounds=rounds)
+    fleet = Fleet(algorithm.plan(instance.dim), clients=clients, rounds=rounds, seed=seed, recorder=recorder)
+    seconds = 0.0
+    for index in range(rounds):
+        round_ = check_round(instance.round(index), index=index, clients=clients, dim=instance.dim)
+        begun = time.perf_counter()
+        recorder.round_done(index, round_, fleet.play_round(index, round_))
+        seconds += time.perf_counter() - begun
+        if progress is not None:
+            progress((index + 1) * clients)
+    return recorder.finish(algorithm=algorithm, seed=seed, rounds=rounds, seconds=seconds)
+
+
+class Fleet:
+    """All clients of a run: one belief, their tails and histories as arrays, row i those of client i."""
+
+    def __init__(self, plan: Plan, *, clients: int, rounds: int, seed: int, recorder: Recorder) -> None:
+        self.plan, self.clients, self.seed, self.recorder = plan, clients, seed, recorder
+        self.belief: Belief = plan.belief
+        self.tails = Tails(plan.belief, clients)
+        self.epoch = 0
+        self.points = np.empty((clients, rounds, plan.belief.dim))
+        self.rewards = np.empty((clients, rounds))
+        self.lengths = np.zeros(clients, dtype=np.int64)
+        self.covered = np.zeros(clients, dtype=np.int64)
+        self._window = clients
+        self._post = Postmaster(plan, recorder.ledger)
+
+    def play_round(self, index: int, round_: Round) -> NDArray[np.int32]:
+        """Let every client choose and observe once; its choices."""
+        choices = np.zeros(self.clients, dtype=np.int32)
+        scores = RoundScores(Arms.of(round_))
+        self.tails.begin_round()
+        first = 0
+        while first < self.clients:
+            last = min(first + self._window, self.clients)
+            first += self._play_window(index, round_, scores, choices, first, last)
+        return choices
+
+    def _play_window(
+        self, index: int, round_: Round, scores: RoundScores, choices: NDArray[np.int32], first: int, last: int
+    ) -> int:
+        """Play clients ``first`` … ``last`` as far as the first one that fires; how many have acted."""
+        arms = scores.arms
+        batch = scores.of(self.belief, first, last)
+        mean, variance, c = self.tails.predict(batch, first, last)
+        width = self._widths(variance, first, last)
+        picked = self._pick(arms, mean, width, first=first, last=last, index=index)
+        column = picked if arms.index is None else arms.index[np.arange(first, last), picked]
+        who = np.arange(last - first)
+        rewards = round_.rewards[np.arange(first, last), picked]
+        new, news = self.tails.learnt(batch.chosen(column), c[who, :, column], first=first, rewards=rewards)
+        fires = np.flatnonzero(self.plan.trigger.fires(news))
+        acted = int(fires[0]) + 1 if len(fires) else last - first
+        self._remember(round_, picked[:acted], rewards[:acted], first)
+        choices[first : first + acted] = picked[:acted]
+        if len(fires):  # every tail begins anew, so what was learnt here need not go onto it first
+            self._sync(new.upto(acted), fired=first + acted - 1, step=index * self.clients + first + acted)
+            self._window = acted
+        else:
+            self.tails.commit(new, news, first=first, count=acted)
+            self._window = min(2 * self._window, self.clients)
+        return acted
+
+    def _widths(self, variance: Floats, first: int, last: int) -> Floats:
+        exploration = self.plan.exploration
+        if isinstance(exploration, Fixed):
+            return exploration.alpha * np.sqrt(variance)
+        alpha: Any = exploration.coefficient(
+            lam=self.belief.lam, clients=self.clients, information=self.tails.information(first, last)
+        )
+        return np.asarray(np.reshape(alpha, (-1, 1)) * np.sqrt(variance))
+
+    def _pick(self, arms: Arms, mean: Floats, width: Floats, *, first: int, last: int, index: int) -> Ints:
+        """The arm of each client: the largest index, ties broken by a draw of the client's own."""
+        if arms.index is not None:
+            rows, columns = np.arange(last - first)[:, None], arms.index[first:last]
+            mean, width = mean[rows, columns], width[rows, columns]
+        if not np.isfinite(mean + width).all():
+            raise InputError("the model's predictions overflow; rescale features and rewards to moderate sizes")
+        if arms.mask is not None:
+            there = arms.mask[first:last]
+            mean, width = np.where(there, mean, -np.inf), np.where(there, width, 0.0)
+        tied = _tied(mean, width)
+        picked = np.argmax(tied, axis=1)
+        for row in np.flatnonzero(np.count_nonzero(tied, axis=1) > 1):
+            candidates = np.flatnonzero(tied[row])
+            draw = generator(self.seed, Role.TIES, first + int(row), index)
+            picked[row] = candidates[draw.integers(len(candidates))]
+        return picked
+
+    def _remember(self, round_: Round, picked: Ints, rewards: Floats, first: int) -> None:
+        clients = np.arange(first, first + len(picked))
+        self.points[clients, self.lengths[clients]] = round_.arms[clients, picked]
+        self.rewards[clients, self.lengths[clients]] = rewards
+        self.lengths[clients] += 1
+
+    def _sync(self, new: NewPoints, *, fired: int, step: int) -> None:
+        self.epoch += 1
+        longest, epoch = int(self.lengths.max()), self.epoch
+        members = Members(
+            installed=self.belief,
+            draft=self._recalling(new),
+            points=self.points[:, :longest],
+            rewards=self.rewards[:, :longest],
+            lengths=self.lengths,
+            covered=self.covered,
+            fired=fired,
+            random=lambda client: generator(self.seed, Role.LEVERAGE, client, epoch),
+        )
+        self.belief = self._post.synchronise(members, epoch=epoch)
+        self.covered = self.lengths.copy()
+        self.tails = Tails(self.belief, self.clients)
+        self.recorder.sync_done(step, self.belief)
+
+    def _recalling(self, new: NewPoints) -> Belief:
+        """The belief, with the features at hand that tails have of the points that it is about to learn."""
+        belief, rows = self.belief, self.tails.rows
+        if not isinstance(belief, ExactBelief) or not isinstance(rows, ExactRows) or belief.factor.size <= SMALL_FACTOR:
+            return belief
+        points, features = rows.known()
+        return belief.recalling(
+            np.concatenate([points, new.scores.points]), np.concatenate([features, new.scores.features])
+        )
+
+
+def _tied(mean: Floats, width: Floats) -> NDArray[np.bool_]:
+    """As `tied_with_best`, where an arm that does not exist has the mean −∞."""
+    there = np.isfinite(mean)
+    if there.all():
+        return tied_with_best(mean, width)
+    scale = np.where(there, np.abs(mean) + width, 0.0).max(axis=1, keepdims=True)
+    index = np.where(there, mean + width, -np.inf)
+    return np.asarray(index >= index.max(axis=1, keepdims=True) - TIE * scale)

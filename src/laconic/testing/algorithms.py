@@ -1,0 +1,208 @@
+"""What an algorithm must keep to: its plan, and how it plays at ordinary and at odd sizes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from laconic.algorithms import Algorithm
+from laconic.checks import require_whole
+from laconic.problems import Catalogue, Cosine, Log, Problem
+from laconic.problems.base import Round
+from laconic.protocol.client import Client
+from laconic.protocol.codec import encode
+from laconic.protocol.ledger import Count, Direction, Ledger
+from laconic.protocol.messages import Message, payload_of
+from laconic.protocol.plan import Plan
+from laconic.protocol.saving import restore, save
+from laconic.randomness import Role, generator
+from laconic.runtimes import RUNTIMES, loopback
+from laconic.runtimes.network import Delivery, Network
+from laconic.runtimes.trace import Run
+from laconic.testing.beliefs import check_belief
+from laconic.testing.claims import Subject, points, rewards, same_belief
+from laconic.testing.phases import check_phase
+from laconic.testing.runs import require_same_run
+from laconic.testing.triggers import check_trigger
+
+SEED = 3
+
+
+def check_algorithm(algorithm: Algorithm, *, dim: int | None = None) -> None:
+    """Check an algorithm, part by part and at play; ``dim`` is for one that takes arms of one dimension only.
+
+    It must be a frozen dataclass whose plan is made of sound parts; it must run at odd sizes, repeat itself exactly,
+    choose the same arms however messages travel and in every runtime, be counted in full, and go on from a saved
+    state as if nothing had happened.
+    """
+    subject = Subject.of("algorithm", algorithm)
+    _check_value(subject, algorithm)
+    for features in (1, 2) if dim is None else (dim,):
+        require_whole("dim", features, least=1)
+        _check_plan(subject.at(f"plan({features})"), algorithm, dim=features)
+    for game in _games(dim):
+        _check_game(subject.at(f"with {game.what}"), algorithm, game)
+    _check_membership(subject.at("with clients that leave and join"), algorithm, dim=dim or 2)
+
+
+def _check_value(subject: Subject, algorithm: Any) -> None:
+    subject.claim(not isinstance(algorithm, type), "it is a class; check a value of it")
+    subject.claim(isinstance(algorithm, Algorithm), "it has no method plan(dim)")
+    settings: Any = getattr(algorithm, "__dataclass_params__", None)
+    subject.claim(
+        settings is not None and settings.frozen,
+        "it must be a frozen dataclass, so that its fields are its parameters and results record them",
+    )
+    with subject.calling("dataclasses.replace(algorithm)"):
+        dataclasses.replace(algorithm)
+
+
+def _check_plan(subject: Subject, algorithm: Algorithm, *, dim: int) -> None:
+    with subject.calling("plan(dim)"):
+        plan, again = algorithm.plan(dim), algorithm.plan(dim)
+    subject.claim(isinstance(plan, Plan), f"it must return a Plan, not {type(plan).__name__}")
+    subject.claim(plan.belief.dim == dim, f"its belief has dim {plan.belief.dim}")
+    subject.claim(same_belief(plan.belief, again.belief), "a second plan starts from another belief")
+    with subject.calling("exploration.coefficient"):
+        alpha = plan.exploration.coefficient(lam=plan.belief.lam, clients=3, information=2.0)
+    subject.claim(np.isfinite(alpha) and alpha >= 0, f"the coefficient of exploration is {alpha!r}, not a number ≥ 0")
+    check_trigger(plan.trigger)
+    check_belief(plan.belief)
+    for index, phase in enumerate(plan.phases):
+        check_phase(phase, belief=plan.belief, after=plan.phases[:index])
+
+
+# -- at play -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Game:
+    """A small problem at some sizes."""
+
+    what: str
+    problem: Problem
+    clients: int
+    rounds: int
+
+    def play(self, algorithm: Algorithm, play: Callable[..., Run] = loopback.play, **options: Any) -> Run:
+        instance = self.problem.instance(seed=SEED, clients=self.clients, rounds=self.rounds)
+        return play(algorithm, instance, clients=self.clients, rounds=self.rounds, seed=SEED, **options)
+
+
+def _games(dim: int | None) -> Iterator[_Game]:
+    d = dim or 2
+    yield _Game("fresh arms", Cosine(dim=d, arms=4), clients=3, rounds=7)
+    yield _Game("points that repeat", Catalogue(dim=d, items=4, arms=3), clients=3, rounds=8)
+    yield _Game("one client", Cosine(dim=d, arms=3), clients=1, rounds=8)
+    yield _Game("one arm", Cosine(dim=d, arms=1), clients=3, rounds=4)
+    yield _Game("one round", Cosine(dim=d, arms=3), clients=4, rounds=1)
+    if dim is None:
+        yield _Game("one feature", Cosine(dim=1, arms=4), clients=2, rounds=6)
+    steps = 12
+    equal = np.broadcast_to(points(1, dim=d), (steps, 3, d))
+    yield _Game("equal arms", Log(equal, means=np.ones((steps, 3)), noise=rewards(steps)), clients=3, rounds=4)
+    origin = Log(np.zeros((steps, 2, d)), means=np.zeros((steps, 2)), noise=rewards(steps))
+    yield _Game("all arms at the origin", origin, clients=3, rounds=4)
+    mask = np.arange(steps)[:, None] % 4 >= np.arange(4)
+    arms = points(4 * steps, dim=d).reshape(steps, 4, d)
+    varying = Log(arms, means=arms[..., 0], noise=0.1 * rewards(steps), mask=mask)
+    yield _Game("arm sets of varying size", varying, clients=2, rounds=6)
+
+
+def _check_game(subject: Subject, algorithm: Algorithm, game: _Game) -> None:
+    with subject.calling("playing it"):
+        reference = game.play(algorithm)
+        again = game.play(algorithm)
+    require_same_run(subject, again, reference, "when it is played again")
+    _check_ledger(subject, reference)
+    for how, delivery in (
+        ("when messages come in another order", Delivery(shuffle=generator(SEED, Role.DELIVERY))),
+        ("when messages go through bytes", Delivery(through_bytes=True)),
+    ):
+        with subject.calling(f"playing it {how}"):
+            moved = game.play(algorithm, delivery=delivery)
+        require_same_run(subject, moved, reference, how)
+    for name, runtime in RUNTIMES.items():
+        with subject.calling(f"playing it in {name}"):
+            moved = game.play(algorithm, runtime)
+        require_same_run(subject, moved, reference, f"in {name}")
+    with subject.calling("saving and restoring clients between steps"):
+        _check_walk(subject, algorithm, game, reference)
+
+
+def _check_ledger(subject: Subject, run: Run) -> None:
+    total = sum(run.ledger.by("epoch", "client").values(), Count())
+    subject.claim(total == run.ledger.total, "the ledger's entries do not add up to its total")
+    subject.claim(run.syncs or not run.scalars, f"{run.scalars} scalars travelled without a sync")
+    subject.claim((np.diff(run.scalars_at_sync) >= 0).all(), "the count of scalars went down at a sync")
+
+
+class _Weighed(Ledger):
+    """A ledger beside which every message is encoded in full and weighed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weighed = Count()
+
+    def record(self, message: Message, *, epoch: int, phase: str, direction: Direction, client: int) -> None:
+        """Count one message twice over."""
+        entries = sum(array.size for array in payload_of(message).values.values())
+        self.weighed += Count(1, entries, len(encode(message)))
+        super().record(message, epoch=epoch, phase=phase, direction=direction, client=client)
+
+
+def _check_walk(subject: Subject, algorithm: Algorithm, game: _Game, reference: Run) -> None:
+    """The same game step by step, each client saved and restored before it acts."""
+    instance = game.problem.instance(seed=SEED, clients=game.clients, rounds=game.rounds)
+    plan, ledger = algorithm.plan(instance.dim), _Weighed()
+    network = Network(plan, clients=game.clients, seed=SEED, ledger=ledger)
+    for index in range(game.rounds):
+        met = instance.round(index)
+        for i in range(game.clients):
+            network.clients[i] = restore(save(network.clients[i]), plan=plan)
+            chosen = _step(network, i, met)
+            step = index * game.clients + i
+            expected = int(reference.choices[step])
+            subject.claim(chosen == expected, f"step {step + 1} is arm {chosen}, not {expected}, once restored")
+            _check_cover(subject, network)
+    subject.claim(ledger.weighed == ledger.total, f"{ledger.total} is counted, but {ledger.weighed} was sent")
+
+
+def _step(network: Network, i: int, met: Round) -> int:
+    available = np.arange(met.arms.shape[1]) if met.mask is None else np.flatnonzero(met.mask[i])
+    client = network.clients[i]
+    decision = client.choose(met.arms[i, available])
+    arm = int(available[decision.arm])
+    network.settle(client.observe(decision.id, float(met.rewards[i, arm])))
+    return arm
+
+
+def _check_cover(subject: Subject, network: Network) -> None:
+    for client in network.clients.values():
+        once = client.covered + client.tail.news.count == len(client.history)
+        subject.claim(once, f"belief and tail of client {client.number} do not cover each observation exactly once")
+
+
+def _check_membership(subject: Subject, algorithm: Algorithm, *, dim: int) -> None:
+    with subject.calling("playing it"):
+        plan = algorithm.plan(dim)
+        network = Network(plan, clients=3, seed=SEED, ledger=Ledger())
+        instance = Cosine(dim=dim, arms=4).instance(seed=SEED, clients=4, rounds=12)
+        for index in range(12):
+            if index == 4:
+                network.settle(network.clients[2].leave())
+            if index == 8:
+                network.settle(network.clients[2].join())
+                network.clients[3] = Client(plan, number=3, seed=SEED, clients=3, member=False)
+                network.settle(network.clients[3].join())
+            for i in network.clients:
+                _step(network, i, instance.round(index))
+                _check_cover(subject, network)
+    members = [network.clients[i] for i in network.server.members]
+    subject.claim(len(members) == 4, "not all clients are members after the last one joined")
+    agreed = all(same_belief(client.belief, network.server.belief) for client in members)
+    subject.claim(agreed, "clients and server end with different beliefs")

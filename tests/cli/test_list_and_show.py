@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from laconic import cli, registry
+from laconic.cli import complete
+
+
+def said(*arguments: str) -> str:
+    done = CliRunner().invoke(cli.app, list(arguments), standalone_mode=False)
+    assert done.exception is None, done.exception
+    return done.stdout
+
+
+def test_list_has_a_line_for_everything_that_has_a_name() -> None:
+    lines = said("list").splitlines()
+    for kind in ("algorithm", "problem", "kernel"):
+        for name in registry.names(kind):
+            assert sum(line.split()[:1] == [name] and len(line.split()) > 3 for line in lines) == 1, name
+
+
+def test_list_as_json_is_by_kind() -> None:
+    found = json.loads(said("list", "--json"))
+    assert list(found) == ["algorithms", "problems", "kernels"]
+    assert list(found["algorithms"]) == registry.names("algorithm")
+
+
+def test_show_explains_an_algorithm_in_any_case() -> None:
+    shown = said("show", "approxDISkernelucb")
+    for part in ("ApproxDisKernelUCB", "argmax", "sends", "qbar", "0.3", "cold_start", "Gaussian(gamma=1.0)"):
+        assert part in shown
+
+
+def test_show_as_json_has_equation_parameters_and_what_it_sends() -> None:
+    page = json.loads(said("show", "DisLinUCB", "--json"))
+    assert (page["name"], page["kind"], page["parameters"]) == (
+        "DisLinUCB",
+        "algorithm",
+        {"D": 20.0, "lam": 1.0, "alpha": 1.0},
+    )
+    assert page["equation"]
+    assert page["sends"]
+
+
+@pytest.mark.parametrize("name", ["catalogue", "recorded", "matern", "Random"])
+def test_show_explains_problems_and_kernels_too(name: str) -> None:
+    assert said("show", name).lower().startswith(name.lower())
+
+
+def test_show_suggests_the_nearest_name() -> None:
+    done = CliRunner().invoke(cli.app, ["show", "DisKernelUBC"], standalone_mode=False)
+    assert "did you mean DisKernelUCB?" in str(done.exception)
+
+
+def test_completion_offers_names() -> None:
+    assert complete.algorithms("dis") == ["DisKernelUCB", "DisLinUCB"]
+    assert complete.algorithms("Random,one") == ["Random,OneKernelUCB"]
+    assert "catalogue" in complete.problems("cat")
+    assert complete.kernels("Gau") == ["Gaussian"]
+    assert "Polynomial" in complete.anything("poly")

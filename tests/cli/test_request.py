@@ -1,0 +1,46 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from laconic import ApproxDisKernelUCB, Catalogue, Cosine, Gaussian
+from laconic.cli import defaults
+from laconic.cli.request import Words, literal, understand
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3", 3),
+        ("0.3", 0.3),
+        (".3", 0.3),
+        ("1e4", 1e4),
+        ("true", True),
+        ("paper", "paper"),
+        ('"3"', "3"),
+        ("[1, 2.5]", [1, 2.5]),
+        ("/some/file.npz", "/some/file.npz"),
+        ("2024-01-01", "2024-01-01"),
+        ("", ""),
+    ],
+)
+def test_values_are_read_as_toml_and_else_as_text(text: str, value: Any) -> None:
+    assert literal(text) == value
+    assert type(literal(text)) is type(value)
+
+
+def test_no_words_make_the_demo() -> None:
+    request = understand(Words())
+    assert request.problem == Catalogue()
+    assert (request.clients, request.rounds, request.seeds) == (defaults.CLIENTS, defaults.ROUNDS, defaults.SEEDS)
+    assert [type(each).__name__ for each in request.algorithms] == list(defaults.ALGORITHMS)
+
+
+def test_the_demo_says_all_its_parameters() -> None:
+    approx = understand(Words(algorithms=["ApproxDisKernelUCB"])).algorithms
+    assert approx == [ApproxDisKernelUCB(Gaussian(1.0), D=5.0, lam=1.0, alpha=defaults.SHARED["alpha"], qbar=10.0)]
+
+
+def test_a_problem_takes_its_own_parameters() -> None:
+    assert understand(Words(problem="cosine", overrides=["problem.dim=3"])).problem == Cosine(dim=3)

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from laconic import (
+    ApproxDisKernelUCB,
+    Catalogue,
+    Cosine,
+    DisKernelUCB,
+    DisLinUCB,
+    Gaussian,
+    InputError,
+    Matern,
+    Polynomial,
+    Random,
+    Recorded,
+    Theory,
+    grid,
+)
+from laconic.errors import UnknownName
+from laconic.experiments.config import Experiment, read_config
+from laconic.experiments.parts import algorithm_from, has_param, problem_from, with_param
+from laconic.kernels import Sum
+from laconic.problems import save_recorded
+from tests.experiments.making import unnamed
+
+ALGORITHMS = (
+    DisKernelUCB(Gaussian(0.1 + 0.2), D=7.0),
+    DisKernelUCB(Sum(Gaussian(), 2.0 * Matern(nu=0.5)), alpha=Theory(S=3.0)),
+    ApproxDisKernelUCB(Polynomial(degree=3), cold_start="local", qbar=2),
+    Random(),
+)
+
+
+def experiment(**changed: Any) -> Experiment:
+    fields: dict[str, Any] = {
+        "algorithms": ALGORITHMS,
+        "problem": Catalogue(dim=3, noise=0.25),
+        "clients": 3,
+        "rounds": 4,
+        "seeds": (0, 5),
+        "runtime": "loopback",
+    }
+    return Experiment(**fields | changed)
+
+
+def written(tmp_path: Path, one: Experiment) -> Path:
+    path = tmp_path / "config.toml"
+    path.write_text(one.to_toml(), encoding="utf-8")
+    return path
+
+
+def test_a_written_experiment_is_read_back_exactly(tmp_path: Path) -> None:
+    file = read_config(written(tmp_path, experiment()))
+    assert tuple(algorithm_from(table) for table in file.algorithms) == ALGORITHMS
+    assert problem_from(file.problem) == Catalogue(dim=3, noise=0.25)
+    assert (file.clients, file.rounds, file.seeds, file.runtime) == (3, 4, [0, 5], "loopback")
+
+
+def test_every_parameter_is_spelled_out() -> None:
+    text = experiment(algorithms=(DisLinUCB(),)).to_toml()
+    assert all(name in text for name in ("D = 20.0", "lam = 1.0", "alpha = 1.0", "items = 30"))
+
+
+def test_a_grid_is_a_list(tmp_path: Path) -> None:
+    algorithm = DisKernelUCB(Gaussian(gamma=grid(0.1, 1.0)))
+    file = read_config(written(tmp_path, experiment(algorithms=(algorithm,))))
+    assert algorithm_from(file.algorithms[0]) == algorithm
+
+
+def test_a_recorded_problem_is_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_recorded(
+        tmp_path / "log.npz", Cosine(dim=2, arms=3).instance(seed=0, clients=2, rounds=2), clients=2, rounds=2
+    )
+    monkeypatch.chdir(tmp_path)
+    path = written(tmp_path, experiment(problem=Recorded("log.npz")))
+    monkeypatch.chdir("/")
+    assert problem_from(read_config(path).problem) == Recorded(tmp_path / "log.npz")
+
+
+def test_a_recorded_problem_that_changed_is_refused(tmp_path: Path) -> None:
+    log = tmp_path / "log.npz"
+    save_recorded(log, Cosine(dim=2, arms=3).instance(seed=0, clients=2, rounds=2), clients=2, rounds=2)
+    path = written(tmp_path, experiment(problem=Recorded(log)))
+    save_recorded(log, Cosine(dim=2, arms=3).instance(seed=1, clients=2, rounds=2), clients=2, rounds=2)
+    with pytest.raises(InputError, match="changed"):
+        problem_from(read_config(path).problem)
+
+
+def test_a_kernel_without_a_name_cannot_be_written() -> None:
+    with pytest.raises(InputError, match="no name"):
+        experiment(algorithms=(DisKernelUCB(unnamed()),)).to_toml()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "clients = 3", "[[[", 'algorithms = []\nproblem = {name = "cosine"}\nclient = 3', "\x00"]
+)
+def test_a_file_that_is_no_configuration_is_refused_by_name(tmp_path: Path, text: str) -> None:
+    (tmp_path / "config.toml").write_text(text)
+    with pytest.raises(InputError, match=r"config\.toml"):
+        read_config(tmp_path / "config.toml")
+
+
+def test_an_unknown_parameter_is_refused_with_the_nearest() -> None:
+    with pytest.raises(InputError, match="did you mean 'qbar'"):
+        algorithm_from({"name": "ApproxDisKernelUCB", "qba": 1.0})
+    with pytest.raises(UnknownName, match="Gaussian"):
+        algorithm_from({"name": "DisKernelUCB", "kernel": {"name": "Gausian"}})
+
+
+def test_a_parameter_is_changed_where_it_is_found() -> None:
+    assert with_param(DisKernelUCB(), "D", 3.0).D == 3.0
+    assert with_param(DisKernelUCB(), "gamma", 3.0).kernel == Gaussian(3.0)
+    assert with_param(DisKernelUCB(), "kernel.gamma", 3.0).kernel == Gaussian(3.0)
+    assert with_param(DisKernelUCB(), "kernel", "matern").kernel == Matern()
+    assert with_param(DisKernelUCB(), "alpha", "theory").alpha == Theory()
+    assert with_param(DisKernelUCB(alpha=Theory()), "delta", 0.5).alpha == Theory(delta=0.5)
+    assert with_param(DisKernelUCB(), "D", [1.0, 2.0]).D == grid(1.0, 2.0)
+
+
+def test_a_parameter_that_nothing_has_is_refused_with_those_there_are() -> None:
+    with pytest.raises(InputError, match="did you mean 'gamma'"):
+        with_param(DisKernelUCB(), "gama", 3.0)
+    with pytest.raises(InputError, match="it has none"):
+        with_param(Random(), "D", 3.0)
+
+
+def test_has_param_looks_into_parts() -> None:
+    assert has_param(DisKernelUCB(), "gamma")
+    assert not has_param(DisLinUCB(), "gamma")

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from matplotlib.figure import Figure
+
+from laconic import Catalogue, DisKernelUCB, InputError, Results, run
+from laconic.errors import OutputError
+from laconic.experiments.results import POINTS, Curve
+from tests.experiments.making import results, row
+
+TWO_SETTINGS = results(
+    row("DisKernelUCB", seed=0, regret=10.0, params={"D": 5.0}),
+    row("DisKernelUCB", seed=0, regret=8.0, params={"D": 20.0}, scalars=50),
+    row("DisKernelUCB", seed=1, regret=12.0, params={"D": 5.0}),
+    row("DisKernelUCB", seed=1, regret=9.0, params={"D": 20.0}, scalars=70),
+    row("NKernelUCB", seed=0, regret=30.0, params={}),
+)
+
+
+def test_a_group_has_mean_and_sd_over_seeds() -> None:
+    first = TWO_SETTINGS.groups[0]
+    assert first.mean("regret") == 11.0
+    assert first.sd("regret") == pytest.approx(2**0.5)
+
+
+def test_one_seed_has_no_sd() -> None:
+    assert TWO_SETTINGS.groups[-1].sd("regret") is None
+
+
+def test_labels_name_only_what_differs() -> None:
+    assert [group.label for group in TWO_SETTINGS.groups] == ["DisKernelUCB D=5", "DisKernelUCB D=20", "NKernelUCB"]
+
+
+def test_the_repr_is_a_table() -> None:
+    shown = repr(TWO_SETTINGS).splitlines()
+    assert shown[0].startswith("cosine, d=4: 10 clients, 10 rounds")
+    assert shown[1].split() == ["algorithm", "regret", "scalars", "bytes", "messages", "syncs", "dictionary", "seconds"]
+    assert shown[3].startswith("DisKernelUCB D=5")
+    assert "11.0 ± 1.4" in shown[3]
+    assert shown[-1].split()[2] == "0"
+    assert "–" in shown[-1]
+
+
+def test_the_notebook_table_escapes_what_it_shows() -> None:
+    html = results(row("<b>Mine</b>"))._repr_html_()
+    assert "&lt;b&gt;Mine" in html
+    assert html.startswith("<table>")
+
+
+def test_results_without_runs_say_so() -> None:
+    assert "no run has finished" in repr(results())
+    with pytest.raises(InputError, match="nothing to plot"):
+        results().plot()
+
+
+def test_tuned_keeps_the_best_mean_setting_of_each_algorithm() -> None:
+    tuned = TWO_SETTINGS.tuned("regret")
+    assert [group.label for group in tuned.groups] == ["DisKernelUCB", "NKernelUCB"]
+    assert [one.params for one in tuned.rows] == [{"D": 20.0}, {"D": 20.0}, {}]
+
+
+def test_tuned_by_another_metric_may_choose_otherwise() -> None:
+    assert TWO_SETTINGS.tuned("scalars").rows[0].params == {"D": 5.0}
+
+
+def test_tuned_refuses_what_is_no_metric() -> None:
+    with pytest.raises(InputError, match="regret"):
+        TWO_SETTINGS.tuned("regrets")
+
+
+def test_plot_returns_a_figure() -> None:
+    assert isinstance(TWO_SETTINGS.plot(), Figure)
+
+
+def test_parquet_gives_back_the_same_results(tmp_path: Path) -> None:
+    TWO_SETTINGS.to_parquet(tmp_path / "r.parquet")
+    assert Results.from_parquet(tmp_path / "r.parquet") == TWO_SETTINGS
+    assert [path.name for path in tmp_path.iterdir()] == ["r.parquet"]
+
+
+def test_parquet_keeps_every_digit_and_type(tmp_path: Path) -> None:
+    odd = results(
+        row("A", regret=0.1 + 0.2, scalars=2**59, dictionary=7, params={"x": 1, "y": 1.0, "z": None, "w": True})
+    )
+    odd.to_parquet(tmp_path / "r.parquet")
+    back = Results.from_parquet(tmp_path / "r.parquet")
+    assert back == odd
+    assert [type(value) for value in back.rows[0].params.values()] == [int, float, type(None), bool]
+
+
+def test_results_that_differ_in_one_point_of_a_curve_are_not_equal() -> None:
+    one, other = row("A"), row("A")
+    other.curve.regret[0] += 1e-12
+    assert results(one) != results(other)
+
+
+def test_arrow_reads_results_as_they_are() -> None:
+    table = pa.table(TWO_SETTINGS)
+    assert table.column("regret").to_pylist() == [10.0, 8.0, 12.0, 9.0, 30.0]
+    assert table.column("curve_t")[0].as_py() == [1, 2, 3, 4]
+
+
+def test_a_missing_file_is_refused_by_name(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"nothing\.parquet"):
+        Results.from_parquet(tmp_path / "nothing.parquet")
+
+
+def test_a_file_that_is_no_parquet_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "r.parquet").write_text("not parquet")
+    with pytest.raises(InputError, match="not a Parquet file"):
+        Results.from_parquet(tmp_path / "r.parquet")
+
+
+def test_somebody_elses_parquet_is_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1]}), tmp_path / "r.parquet")
+    with pytest.raises(InputError, match="no results of laconic"):
+        Results.from_parquet(tmp_path / "r.parquet")
+
+
+def test_writing_into_no_folder_is_an_output_error(tmp_path: Path) -> None:
+    with pytest.raises(OutputError, match="cannot write"):
+        TWO_SETTINGS.to_parquet(tmp_path / "absent" / "r.parquet")
+
+
+def test_a_curve_ends_where_its_run_ends() -> None:
+    one = run(DisKernelUCB(D=1.0), Catalogue(dim=2, items=6, arms=3), clients=4, rounds=5)
+    curve = Curve.of(one)
+    assert curve.t[-1] == 20
+    assert curve.regret[-1] == pytest.approx(one.regret)
+    assert curve.scalars[-1] == one.scalars
+
+
+def test_a_curve_counts_a_sync_from_its_own_step_on() -> None:
+    one = run(DisKernelUCB(D=1.0), Catalogue(dim=2, items=6, arms=3), clients=4, rounds=5)
+    first = int(one.sync_steps[0])
+    at = dict(zip(Curve.of(one).t.tolist(), Curve.of(one).scalars.tolist(), strict=True))
+    assert at.get(first - 1, 0) == 0
+    assert at[first] == one.scalars_at_sync[0]
+
+
+def test_a_long_run_has_a_thinned_curve() -> None:
+    one = run(DisKernelUCB(D=1e9), Catalogue(dim=1, items=2, arms=1), clients=2, rounds=400)
+    curve = Curve.of(one)
+    assert len(curve.t) <= POINTS
+    assert (curve.t[0], curve.t[-1]) == (1, 800)
+    assert (np.diff(curve.t) > 0).all()

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import pytest
+
+from laconic.experiments.verdict import verdicts
+from tests.experiments.making import results, row
+
+APPROX = row("ApproxDisKernelUCB", regret=100.0, scalars=600, dictionary=5, syncs=3)
+EXACT = row("DisKernelUCB", regret=90.0, scalars=8000, syncs=4)
+ALWAYS = row("OneKernelUCB", regret=80.0, scalars=10000, syncs=100)
+NEVER = row("NKernelUCB", regret=500.0)
+LINEAR = row("DisLinUCB", regret=700.0, scalars=200)
+
+
+def said(*rows: object) -> dict[bool, str]:
+    found = verdicts(results(*rows))  # type: ignore[arg-type]
+    return {held: "\n".join(str(v) for v in found if v.holds is held) for held in (True, False)}
+
+
+def test_the_regime_that_the_algorithm_is_for_has_nothing_against_it() -> None:
+    found = said(ALWAYS, EXACT, APPROX, NEVER, LINEAR)
+    assert found[False] == ""
+    assert "600 scalars against 8.00 k of DisKernelUCB (7.5%)" in found[True]
+    assert "regret 100 against 90.0 of DisKernelUCB (1.11 ×)" in found[True]
+    assert "NKernelUCB is far behind: regret 500, 5.00 ×" in found[True]
+    assert "DisLinUCB is far behind: regret 700, 7.00 ×" in found[True]
+
+
+def test_more_communication_than_raw_sharing_is_said_with_the_rule_and_its_numbers() -> None:
+    costly = row("ApproxDisKernelUCB", regret=100.0, scalars=20_000, dictionary=30, syncs=4)
+    found = said(EXACT, costly)
+    assert "sent more than raw sharing: 20.0 k scalars against 8.00 k of DisKernelUCB (250%)" in found[False]
+    # B·r² = 4·30², NT(d+1)/2 = 10·10·5/2
+    assert "B=4 syncs" in found[False]
+    assert "r=30" in found[False]
+    assert "3.60 k against 250" in found[False]
+
+
+def test_a_small_saving_is_not_called_a_fraction() -> None:
+    found = said(EXACT, row("ApproxDisKernelUCB", regret=90.0, scalars=6000, dictionary=5, syncs=3))
+    assert "no small fraction of raw sharing" in found[False]
+
+
+def test_without_raw_sharing_in_the_run_its_cost_is_computed() -> None:
+    # N·NT(d+1) = 10·100·5
+    assert "against 5.00 k of sending every point to everyone (12%)" in said(APPROX)[True]
+
+
+def test_regret_far_from_raw_sharing_is_said() -> None:
+    found = said(row("DisKernelUCB", regret=40.0, scalars=8000), APPROX)
+    assert "clearly less than raw sharing: regret 100 against 40.0 of DisKernelUCB (2.50 ×)" in found[False]
+
+
+def test_when_clients_alone_do_as_well_sharing_brings_little() -> None:
+    found = said(EXACT, APPROX, row("NKernelUCB", regret=110.0))
+    assert "NKernelUCB is not far behind: regret 110, 1.10 ×" in found[False]
+    assert "1.22 × that of DisKernelUCB: sharing brings little" in found[False]
+
+
+def test_when_only_the_approximation_is_no_better_than_alone_it_lost_what_sharing_brings() -> None:
+    found = said(EXACT, row("ApproxDisKernelUCB", regret=450.0, scalars=600, dictionary=1, syncs=1), NEVER)
+    assert "5.56 × that of DisKernelUCB: what sharing brings, ApproxDisKernelUCB lost" in found[False]
+
+
+def test_when_a_line_does_as_well_a_kernel_brings_little() -> None:
+    assert "a kernel brings little" in said(EXACT, APPROX, row("DisLinUCB", regret=100.0, scalars=9))[False]
+
+
+@pytest.mark.parametrize("name", ["DisKernelUCB", "ApproxDisKernelUCB", "DisLinUCB"])
+def test_an_algorithm_that_never_synced_is_named_with_its_threshold(name: str) -> None:
+    assert f"{name} never synced: with D=5" in said(row(name, regret=10.0))[False]
+
+
+def test_an_algorithm_that_never_syncs_on_purpose_is_not_blamed() -> None:
+    assert verdicts(results(NEVER)) == []
+
+
+def test_a_silent_approximation_is_not_praised_for_saving() -> None:
+    found = said(EXACT, row("ApproxDisKernelUCB", regret=100.0))
+    assert "saved communication" not in found[True]
+
+
+def test_each_algorithm_is_judged_at_its_best_setting() -> None:
+    worse = row("ApproxDisKernelUCB", regret=400.0, scalars=10, params={"D": 50.0}, dictionary=2, syncs=1)
+    assert "regret 100 against 90.0" in said(EXACT, worse, APPROX)[True]
+
+
+def test_zero_regret_divides_nothing() -> None:
+    found = verdicts(results(row("DisKernelUCB", regret=0.0), row("ApproxDisKernelUCB", regret=0.0), NEVER))
+    assert all("never synced" in str(verdict) for verdict in found)
+
+
+def test_nothing_is_said_of_no_runs() -> None:
+    assert verdicts(results()) == []

@@ -1,0 +1,110 @@
+"""Random schedules: whatever happens in whatever order, no point is lost or learnt twice, and nothing gets stuck."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from laconic.algorithms import Algorithm
+from laconic.protocol.client import ClientState
+from laconic.protocol.codec import decode, encode
+from laconic.protocol.saving import restore, save
+from tests.protocol.federation import APPROX, DIS, LIN, LOCAL, ONE, Federation, control, name
+
+MOST_CLIENTS = 5
+numbers = st.integers(0, MOST_CLIENTS - 1)
+
+
+class Schedule(RuleBasedStateMachine):
+    """Each queue keeps its order, as a connection does; among queues any order, and any message may come again."""
+
+    algorithm: Algorithm
+
+    @initialize(members=st.integers(0, 3), seed=st.integers(0, 3))
+    def begin(self, members: int, seed: int) -> None:
+        self.federation = Federation(self.algorithm, members=members, seed=seed)
+        for number in range(members, MOST_CLIENTS):
+            self.federation.add(number, member=False)
+
+    @rule(number=numbers)
+    def choose(self, number: int) -> None:
+        self.federation.choose(number)
+
+    @rule(number=numbers, which=st.integers(0, 9))
+    def observe(self, number: int, which: int) -> None:
+        pending = list(self.federation.clients[number].pending)
+        if pending:
+            self.federation.observe(number, pending[which % len(pending)])
+
+    @rule(number=numbers, times=st.integers(1, 4))
+    def act(self, number: int, times: int) -> None:
+        self.federation.act(number, times)
+
+    @rule(number=numbers)
+    def forget(self, number: int) -> None:
+        for decision in list(self.federation.clients[number].pending)[:1]:
+            self.federation.clients[number].forget(decision)
+
+    @rule(number=numbers)
+    def join(self, number: int) -> None:
+        if self.federation.clients[number].state is ClientState.OUTSIDE:
+            self.federation.join(number)
+
+    @rule(number=numbers)
+    def leave(self, number: int) -> None:
+        if self.federation.clients[number].state is not ClientState.OUTSIDE:
+            self.federation.leave(number)
+
+    @precondition(lambda self: self.federation.waiting())
+    @rule(data=st.data(), times=st.integers(1, 6))
+    def deliver(self, data: st.DataObject, times: int) -> None:
+        for _ in range(times):
+            waiting = self.federation.waiting()
+            if waiting:
+                self.federation.step(*data.draw(st.sampled_from(waiting)))
+
+    @precondition(lambda self: self.federation.delivered)
+    @rule(ago=st.integers(1, 30))
+    def repeat(self, ago: int) -> None:
+        number, message = self.federation.delivered[-min(ago, len(self.federation.delivered))]
+        if not control(message):
+            self.federation.repeat(number, decode(encode(message)))  # type: ignore[arg-type]
+
+    @rule(number=numbers)
+    def restart(self, number: int) -> None:
+        client = self.federation.clients[number]
+        if client.state in (ClientState.IDLE, ClientState.OUTSIDE):
+            self.federation.clients[number] = restore(save(client), plan=self.federation.plan)
+
+    @rule()
+    def drain(self) -> None:
+        self.federation.drain()
+        self.federation.check_quiet()
+
+    @invariant()
+    def every_client_knows_its_points_once(self) -> None:
+        self.federation.check_all()
+
+    def teardown(self) -> None:
+        if hasattr(self, "federation"):
+            self.federation.drain()
+            self.federation.check_quiet()
+
+
+@pytest.mark.parametrize("algorithm", [DIS, LIN, APPROX, LOCAL, ONE], ids=name)
+def test_no_schedule_loses_a_point_or_gets_stuck(algorithm: Algorithm) -> None:
+    machine = type("Machine", (Schedule,), {"algorithm": algorithm})
+    few = settings(
+        max_examples=max(settings().max_examples // 2, 20),
+        stateful_step_count=40,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
+    run_state_machine_as_test(machine, settings=few)
