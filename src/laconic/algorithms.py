@@ -27,6 +27,9 @@ from laconic.protocol.plan import Plan
 from laconic.triggers import Always, Determinant, Never, Variance
 
 Alpha = float | Theory
+PRECISIONS = ("float64", "float32")
+#: What a belief's factor is kept and solved in; float32 halves memory and time and costs digits.
+Precision = Literal["float64", "float32"]
 
 
 @runtime_checkable
@@ -56,6 +59,7 @@ class DisKernelUCB:
     D: float = 20.0
     lam: float = 1.0
     alpha: Alpha = 1.0
+    dtype: Precision = "float64"
 
     equation: ClassVar[str] = (
         "argmax μ + ασ, exact μ and σ over all points known; sync when n·ln(det_new/det_last) > D  (Eq. 1, 2)"
@@ -65,11 +69,12 @@ class DisKernelUCB:
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
         _check_common(self.lam, self.alpha)
+        require_one_of("dtype", self.dtype, choices=PRECISIONS)
         require_at_least("D", self.D, least=0)
 
     def plan(self, dim: int, /) -> Plan:
         return Plan(
-            belief=ExactBelief.empty(kernel=self.kernel, lam=self.lam, dim=dim),
+            belief=ExactBelief.empty(kernel=self.kernel, lam=self.lam, dim=dim, dtype=self.dtype),
             trigger=Determinant(self.D),
             phases=(ShareData(),),
             exploration=_exploration(self.alpha),
@@ -83,6 +88,7 @@ class OneKernelUCB:
     kernel: Kernel = field(default_factory=Gaussian)
     lam: float = 1.0
     alpha: Alpha = 1.0
+    dtype: Precision = "float64"
 
     equation: ClassVar[str] = (
         "argmax μ + ασ, exact μ and σ over the points of all clients; sync after every interaction"
@@ -92,10 +98,11 @@ class OneKernelUCB:
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
         _check_common(self.lam, self.alpha)
+        require_one_of("dtype", self.dtype, choices=PRECISIONS)
 
     def plan(self, dim: int, /) -> Plan:
         return Plan(
-            belief=ExactBelief.empty(kernel=self.kernel, lam=self.lam, dim=dim),
+            belief=ExactBelief.empty(kernel=self.kernel, lam=self.lam, dim=dim, dtype=self.dtype),
             trigger=Always(),
             phases=(ShareData(),),
             exploration=_exploration(self.alpha),
@@ -160,6 +167,7 @@ class ApproxDisKernelUCB:
     alpha: Alpha = 1.0
     qbar: float = 0.3
     cold_start: Literal["paper", "local"] = "paper"
+    dtype: Precision = "float64"
 
     equation: ClassVar[str] = "argmax μ̃ + ασ̃ in the span of a dictionary S; sync when Σ σ̃²_last(x_s) > D  (Eq. 3, 4)"
     sends: ClassVar[str] = (
@@ -169,6 +177,7 @@ class ApproxDisKernelUCB:
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
         _check_common(self.lam, self.alpha)
+        require_one_of("dtype", self.dtype, choices=PRECISIONS)
         require_at_least("D", self.D, least=0)
         require_one_of("cold_start", self.cold_start, choices=("paper", "local"))
         AgreeOnDictionary(self.qbar)
@@ -176,9 +185,9 @@ class ApproxDisKernelUCB:
             NystromTheory(self.alpha, D=self.D)
 
     def plan(self, dim: int, /) -> Plan:
-        blank = NystromEmbedding(kernel=self.kernel, dictionary=np.empty((0, dim)))
+        blank = NystromEmbedding(kernel=self.kernel, dictionary=np.empty((0, dim)), dtype=self.dtype)
         paper = FiniteBelief.empty(embedding=blank, lam=self.lam)
-        local = ExactBelief.empty(kernel=self.kernel, lam=self.lam, dim=dim)
+        local = ExactBelief.empty(kernel=self.kernel, lam=self.lam, dim=dim, dtype=self.dtype)
         return Plan(
             belief=local if self.cold_start == "local" else paper,
             trigger=Variance(self.D),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +21,17 @@ Floats = NDArray[np.float64]
 LARGE_BLOCK = 256
 #: For factors of which there are many, each short.
 SMALL_BLOCK = 16
+DOUBLE = np.dtype(np.float64)
 #: Rounding may push a pivot of a positive definite matrix this far below zero, relative to its diagonal.
 JITTERS = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
 
 
-def lower_cholesky(A: Floats) -> Floats:
-    """L with LLᵀ = A, allowing for rounding: a pivot lost to it is lifted by at most 1e-9 of the diagonal."""
-    scale = float(np.max(np.diagonal(A), initial=0.0)) * max(len(A), 1)
+def lower_cholesky(A: Floats, *, largest: float = 0.0) -> Floats:
+    """L with LLᵀ = A, allowing for rounding: a pivot lost to it is lifted by at most 1e-9 of the diagonal.
+
+    ``largest`` is the largest entry that A was computed from, where cancellation may have left less.
+    """
+    scale = float(np.max(np.diagonal(A), initial=largest)) * max(len(A), 1)
     for jitter in JITTERS:
         lifted = A if jitter == 0.0 else A + np.diag(np.full(len(A), jitter * scale))
         upper, failed = lapack.dpotrf(lifted.T, lower=0, clean=1)  # column-major, so that L is C-ordered
@@ -51,7 +56,8 @@ def solve_lower_in_place(L: Floats, B: Floats) -> None:
     """
     if B.size == 0:
         return
-    solved = blas.dtrsm(1.0, L.T, B.T, side=1, lower=0, overwrite_b=1)
+    trsm = blas.strsm if B.dtype == np.float32 else blas.dtrsm
+    solved = trsm(1.0, L.T, B.T, side=1, lower=0, overwrite_b=1)
     if not np.may_share_memory(solved, B):
         B[:] = solved.T
 
@@ -64,11 +70,11 @@ class _Block:
 
     __slots__ = ("diagonal", "filled", "panel", "start")
 
-    def __init__(self, start: int, rows: int) -> None:
+    def __init__(self, start: int, rows: int, dtype: np.dtype[Any]) -> None:
         self.start = start
         self.filled = 0
-        self.panel: Floats = np.empty((rows, start))
-        self.diagonal: Floats = np.zeros((rows, rows))
+        self.panel: Floats = np.empty((rows, start), dtype=dtype)
+        self.diagonal: Floats = np.zeros((rows, rows), dtype=dtype)
 
     @property
     def capacity(self) -> int:
@@ -77,7 +83,7 @@ class _Block:
 
     def copy(self, rows: int) -> _Block:
         """A block of its own with the first ``rows`` rows."""
-        twin = _Block(self.start, len(self.panel))
+        twin = _Block(self.start, len(self.panel), self.panel.dtype)
         twin.panel[:rows] = self.panel[:rows]
         twin.diagonal[:rows] = self.diagonal[:rows]
         twin.filled = rows
@@ -107,6 +113,7 @@ class GrowingFactor:
     size: int = 0
     blocks: tuple[_Block, ...] = ()
     block_rows: int = LARGE_BLOCK
+    dtype: np.dtype[Any] = DOUBLE
 
     def solve(self, B: Floats, *, done: int = 0) -> Floats:
         """L⁻¹B in place of B, which has ``size`` rows of which the first ``done`` are solved already."""
@@ -119,7 +126,8 @@ class GrowingFactor:
     def extended(self, solved: Floats, corner: Floats) -> tuple[GrowingFactor, Floats]:
         """The factor of [[A, C], [Cᵀ, E]] from that of A, with solved = L⁻¹C and corner = E; and its new rows."""
         left = solved.T
-        corner = lower_cholesky(corner - left @ left.T)
+        largest = float(np.max(np.diagonal(corner), initial=0.0))
+        corner = lower_cholesky(corner - left @ left.T, largest=largest)
         rows = np.concatenate([left, corner], axis=1)
         return self.appended(rows), rows
 
@@ -127,10 +135,12 @@ class GrowingFactor:
         """The factor with these rows at the end, each given up to and beyond its diagonal entry."""
         blocks, size = list(self.blocks), self.size
         while len(rows):
-            if not blocks:  # the first block fits the first rows: many factors never grow
-                blocks.append(_Block(0, min(len(rows), self.block_rows)))
+            if not blocks:
+                # A large first block fits the first rows, as many factors never grow; small blocks are all of one size,
+                # so that a factor solves to the same bits in whatever steps it grew.
+                blocks.append(_Block(0, min(max(len(rows), SMALL_BLOCK), self.block_rows), self.dtype))
             elif size == blocks[-1].start + blocks[-1].capacity:
-                blocks.append(_Block(size, self.block_rows))
+                blocks.append(_Block(size, self.block_rows, self.dtype))
             block = blocks[-1]
             used = size - block.start
             if block.filled != used:  # somebody else appended here already

@@ -26,6 +26,13 @@ _OURS: dict[Kind, dict[str, str]] = {
         "polynomial": "laconic.problems:PolynomialReward",
         "catalogue": "laconic.problems:Catalogue",
         "recorded": "laconic.problems:Recorded",
+        "magic": "laconic.problems.clustered:Magic",
+        "mushroom": "laconic.problems.clustered:Mushroom",
+        "shuttle": "laconic.problems.clustered:Shuttle",
+        "clustered": "laconic.problems.clustered:Clustered",
+        "movielens": "laconic.problems.ratings:MovieLens",
+        "yelp": "laconic.problems.ratings:Yelp",
+        "ratings": "laconic.problems.ratings:Ratings",
     },
     "kernel": {
         name: f"laconic.kernels:{name}" for name in ("Gaussian", "Matern", "RationalQuadratic", "Linear", "Polynomial")

@@ -5,6 +5,7 @@ Nothing slow is imported before a command needs it, so that ``--help`` and compl
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Annotated
 
@@ -58,6 +59,9 @@ def main() -> None:
 def _outcome() -> int:
     from laconic.errors import LaconicError
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # σ and ✓ become ? where the terminal has no such letters
+            stream.reconfigure(errors="replace")
     try:
         code = app(standalone_mode=False)
     except LaconicError as error:

@@ -1,30 +1,35 @@
-"""Names that the shell completes."""
+"""Names that the shell completes; what was typed keeps its case, as names are taken in any."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from laconic.registry import Kind
+
 
 def algorithms(incomplete: str) -> list[str]:
-    """Algorithms whose names begin as the last of a comma-separated list does."""
-    from laconic import registry  # only when the shell asks
-
+    """Algorithms for the last place of a comma-separated list."""
     before, comma, last = incomplete.rpartition(",")
-    return [f"{before}{comma}{name}" for name in registry.names("algorithm") if name.lower().startswith(last.lower())]
+    return [f"{before}{comma}{name}" for name in _matching("algorithm", last)]
 
 
 def problems(incomplete: str) -> list[str]:
     """Problems whose names begin so."""
-    from laconic import registry
-
-    return [name for name in registry.names("problem") if name.lower().startswith(incomplete.lower())]
+    return _matching("problem", incomplete)
 
 
 def kernels(incomplete: str) -> list[str]:
     """Kernels whose names begin so."""
-    from laconic import registry
-
-    return [name for name in registry.names("kernel") if name.lower().startswith(incomplete.lower())]
+    return _matching("kernel", incomplete)
 
 
 def anything(incomplete: str) -> list[str]:
     """Everything that ``laconic show`` explains."""
     return [*algorithms(incomplete), *problems(incomplete), *kernels(incomplete)]
+
+
+def _matching(kind: Kind, typed: str) -> list[str]:
+    from laconic import registry  # only when the shell asks
+
+    return [typed + name[len(typed) :] for name in registry.names(kind) if name.lower().startswith(typed.lower())]

@@ -9,20 +9,20 @@ from __future__ import annotations
 from typing import Any
 
 PROBLEM = "catalogue"
-CLIENTS, ROUNDS, SEEDS = 50, 100, 3
-RUNTIME = "loopback"
+CLIENTS, ROUNDS, SEEDS = 50, 200, 3
+RUNTIME = "lockstep"
 ALGORITHMS = ("OneKernelUCB", "DisKernelUCB", "ApproxDisKernelUCB", "NKernelUCB", "DisLinUCB")
 
 # of every algorithm that has such a parameter
-SHARED: dict[str, Any] = {"kernel": "Gaussian", "gamma": 1.0, "lam": 1.0, "alpha": 0.3}
+SHARED: dict[str, Any] = {"kernel": "Gaussian", "gamma": 1.0, "lam": 1.0, "alpha": 0.5}
 # of one algorithm
 OWN: dict[str, dict[str, Any]] = {
     "DisKernelUCB": {"D": 20.0},
     "DisLinUCB": {"D": 20.0},
     "ApproxDisKernelUCB": {"D": 5.0, "qbar": 0.3},
 }
-# of one algorithm on one problem: few items make few points to keep, so all of them may be kept
-ON: dict[str, dict[str, dict[str, Any]]] = {"catalogue": {"ApproxDisKernelUCB": {"qbar": 10.0}}}
+# of one algorithm on one problem: few items make few points to keep, so all of them may be kept, and syncs are cheap
+ON: dict[str, dict[str, dict[str, Any]]] = {"catalogue": {"ApproxDisKernelUCB": {"qbar": 10.0, "D": 2.0}}}
 
 
 def of(algorithm: str, *, problem: str) -> dict[str, Any]:

@@ -85,6 +85,8 @@ def _bars() -> Bars:
 
 
 def _updater(bars: Bars, show_table: Callable[[RichTable], None]) -> Progress:
+    from rich.markup import escape
+
     from laconic.experiments.compare import Advanced, Finished, Started
 
     everything = bars.add_task("all runs", total=None)
@@ -94,7 +96,7 @@ def _updater(bars: Bars, show_table: Callable[[RichTable], None]) -> Progress:
         job = event.job
         if isinstance(event, Started):
             bars.update(everything, total=job.total * job.steps, visible=True)
-            bars.reset(current, total=job.steps, visible=True, description=f"{job.label}, seed {job.seed}")
+            bars.reset(current, total=job.steps, visible=True, description=escape(f"{job.label}, seed {job.seed}"))
         elif isinstance(event, Advanced):
             bars.update(current, completed=event.steps)
             bars.update(everything, completed=(job.number - 1) * job.steps + event.steps)
@@ -106,9 +108,10 @@ def _updater(bars: Bars, show_table: Callable[[RichTable], None]) -> Progress:
 
 
 def rich_table(table: Table) -> RichTable:
-    """The table for a terminal, the best regret in bold."""
+    """The table for a terminal."""
     from rich import box
     from rich.table import Table as RichTable
+    from rich.text import Text
 
     shown = RichTable(
         title=table.caption, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
@@ -116,7 +119,7 @@ def rich_table(table: Table) -> RichTable:
     for index, header in enumerate(table.headers):
         shown.add_column(header, justify="right" if index else "left", overflow="fold")
     for row in table.rows:
-        shown.add_row(*row)
+        shown.add_row(*map(Text, row))  # as text: brackets in a label are no markup
     return shown
 
 
@@ -126,13 +129,15 @@ def outcome(results: Results, *, verdicts: Sequence[Verdict]) -> None:
         typer.echo("\n".join([repr(results), "", *map(mark, verdicts)]).rstrip())
         return
     from rich.console import Console
-    from rich.padding import Padding
+    from rich.table import Table as RichTable
+    from rich.text import Text
 
+    said = RichTable.grid(padding=(0, 1))  # two columns, so that long sentences hang from their sign
+    for verdict in verdicts:
+        said.add_row(*map(Text, mark(verdict).split(" ", 1)), style="" if verdict.holds else "yellow")
     console = Console(highlight=False)
     console.print(rich_table(results.table()))
-    for verdict in verdicts:
-        text = mark(verdict)
-        console.print(Padding(text, (0, 0, 0, 0)), style="" if verdict.holds else "yellow", markup=False)
+    console.print(said)
 
 
 def as_json(value: object) -> str:

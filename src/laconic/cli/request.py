@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from laconic import registry
+from laconic.algorithms import Algorithm
 from laconic.cli import defaults
 from laconic.errors import InputError
 from laconic.experiments.config import ConfigFile, read_config
@@ -37,7 +38,7 @@ class Words:
 class Request:
     """What `laconic.compare` is called with."""
 
-    algorithms: list[Any]
+    algorithms: list[Algorithm]
     problem: Problem
     clients: int | None
     rounds: int | None
@@ -57,7 +58,7 @@ def understand(words: Words) -> Request:
     """The request that the words make; refused with advice where they make none."""
     overrides = _sorted(words.overrides)
     file = read_config(words.problem) if words.problem.lower().endswith(".toml") else None
-    problem = problem_from((file.problem if file else {"name": words.problem}) | overrides.problem)
+    problem = problem_from(_problem_table(words, file=file, changes=overrides.problem))
     chosen = _chosen(words, file=file, problem=name_of(problem, kind="problem"))
     for option, value in _shared(words).items():
         chosen = _everywhere(chosen, option, value)
@@ -74,24 +75,31 @@ def understand(words: Words) -> Request:
     )
 
 
+def _problem_table(words: Words, *, file: ConfigFile | None, changes: dict[str, Any]) -> dict[str, Any]:
+    table = {"name": words.problem} if file is None else dict(file.problem)
+    if changes:
+        table.pop("sha256", None)  # the hash is that of the problem as it was
+    return table | changes
+
+
 def _first(*values: Any) -> Any:
     return next((value for value in values if value is not None), None)
 
 
-def _chosen(words: Words, *, file: ConfigFile | None, problem: str) -> list[Any]:
+def _chosen(words: Words, *, file: ConfigFile | None, problem: str) -> list[Algorithm]:
     """The algorithms asked for, with the settings of the file where it has them and the defaults elsewhere."""
     written = [algorithm_from(table) for table in file.algorithms] if file else []
     names = [name for given in words.algorithms for name in given.split(",") if name.strip()]
     if not names:
         return written or [_by_default(name, problem=problem) for name in defaults.ALGORITHMS]
-    chosen: list[Any] = []
+    chosen: list[Algorithm] = []
     for name in names:
         kind = registry.find("algorithm", name)
         chosen += [each for each in written if type(each) is kind] or [_by_default(name, problem=problem)]
     return chosen
 
 
-def _by_default(name: str, *, problem: str) -> Any:
+def _by_default(name: str, *, problem: str) -> Algorithm:
     algorithm = as_algorithm(name)
     for parameter, value in defaults.of(name_of(algorithm, kind="algorithm"), problem=problem).items():
         if has_param(algorithm, parameter):
@@ -115,7 +123,7 @@ def _alpha(text: str) -> float | str:
         raise InputError(f"--alpha must be a number or 'theory', got {text!r}") from None
 
 
-def _everywhere(chosen: Iterable[Any], parameter: str, value: Any) -> list[Any]:
+def _everywhere(chosen: Iterable[Algorithm], parameter: str, value: Any) -> list[Algorithm]:
     chosen = list(chosen)
     if not any(has_param(each, parameter) for each in chosen):
         names = ", ".join(name_of(each, kind="algorithm") for each in chosen)
@@ -123,7 +131,7 @@ def _everywhere(chosen: Iterable[Any], parameter: str, value: Any) -> list[Any]:
     return [with_param(each, parameter, value) if has_param(each, parameter) else each for each in chosen]
 
 
-def _for_one(chosen: Iterable[Any], name: str, parameter: str, value: Any) -> list[Any]:
+def _for_one(chosen: Iterable[Algorithm], name: str, parameter: str, value: Any) -> list[Algorithm]:
     kind = registry.find("algorithm", name)
     chosen = list(chosen)
     if not any(type(each) is kind for each in chosen):

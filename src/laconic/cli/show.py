@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from laconic.cli import complete
+from laconic.cli import complete, defaults
 from laconic.cli.listing import KINDS, summary
 
 if TYPE_CHECKING:
@@ -53,11 +53,21 @@ def _nearest(name: str, every: dict[str, tuple[Kind, str]]) -> str:
 def _page(kind: Kind, listed: str, found: Any) -> dict[str, Any]:
     page = {"name": listed, "kind": kind, "summary": summary(found)}
     page |= {key: getattr(found, key) for key in ("equation", "sends") if hasattr(found, key)}
-    return page | {"parameters": _parameters(found)}
+    parameters = _parameters(found)
+    return page | {"parameters": parameters, "compare": _in_compare(kind, listed, parameters)}
+
+
+def _in_compare(kind: Kind, listed: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """What the demo takes instead of the default."""
+    if kind != "algorithm":
+        return {}
+    stated = defaults.of(listed, problem=defaults.PROBLEM)
+    numbers = [name for name, value in parameters.items() if isinstance(value, float)]
+    return {name: stated[name] for name in numbers if stated.get(name, parameters[name]) != parameters[name]}
 
 
 def _parameters(found: Any) -> dict[str, Any]:
-    """Each parameter and its default, None where a value must be given; a kernel's are those of the default kernel."""
+    """Each parameter and its default, None where a value must be given."""
     parameters: dict[str, Any] = {}
     for name, parameter in inspect.signature(found).parameters.items():
         parameters[name] = _plain(_default(found, name, parameter))
@@ -83,5 +93,11 @@ def _text(page: dict[str, Any]) -> str:
     width = max(map(len, parameters), default=0)
     lines += [""] if len(lines) > 3 else []
     lines += ["parameters"] if parameters else ["no parameters"]
-    lines += [f"  {name:{width}}  {'(needed)' if value is None else value}" for name, value in parameters.items()]
+    lines += [f"  {name:{width}}  {_value(name, page)}" for name in parameters]
     return "\n".join(lines)
+
+
+def _value(name: str, page: dict[str, Any]) -> str:
+    value = page["parameters"][name]
+    stated = f" (laconic compare {defaults.PROBLEM} takes {page['compare'][name]})" if name in page["compare"] else ""
+    return f"{'(needed)' if value is None else value}{stated}"

@@ -6,19 +6,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
 
-import numpy as np
-
+from laconic.algorithms import Algorithm
 from laconic.checks import require_one_of, require_whole
 from laconic.errors import InputError
 from laconic.experiments.config import Experiment
 from laconic.experiments.grid import Params, expand, params
 from laconic.experiments.output import Folder
-from laconic.experiments.parts import as_algorithm, as_problem, name_of
+from laconic.experiments.parts import AlgorithmLike, ProblemLike, as_algorithm, as_problem, name_of
 from laconic.experiments.results import Results, Row, labels
 from laconic.kernels import require_positive_definite
 from laconic.problems.base import Problem
+from laconic.problems.rounds import check_round
 from laconic.runtimes import RUNTIMES, Run, run
 
 SAMPLE = 100  # arms on which a kernel is tried before anything runs
@@ -38,7 +37,7 @@ class Job:
 
     number: int
     total: int
-    algorithm: Any
+    algorithm: Algorithm
     name: str
     params: Params
     label: str
@@ -75,13 +74,13 @@ Progress = Callable[[Event], None]
 
 
 def compare(
-    algorithms: Any,
+    algorithms: AlgorithmLike | Iterable[AlgorithmLike],
     *,
-    problem: Any = "catalogue",
+    problem: ProblemLike = "catalogue",
     clients: int | None = None,
     rounds: int | None = None,
     seeds: int | Iterable[int] = 3,
-    runtime: str = "loopback",
+    runtime: str = "lockstep",
     progress: Progress | None = None,
     out: str | PathLike[str] | None = None,
 ) -> Results:
@@ -90,17 +89,23 @@ def compare(
     ``algorithms`` are values, classes or names, possibly with grids inside; ``problem`` is a value, a name or the path
     of an ``.npz``. ``clients`` and ``rounds`` may be left to a problem that has sizes of its own. With ``out`` every
     finished run is kept in that folder at once. Ctrl-C raises `Interrupted`, which carries the finished runs.
+
+    >>> from laconic import Catalogue, DisKernelUCB, Gaussian, grid
+    >>> problem = Catalogue(dim=2, items=6, arms=3)
+    >>> results = compare([DisKernelUCB(Gaussian(gamma=grid(0.1, 1.0)))], problem=problem, clients=3, rounds=4, seeds=2)
+    >>> [group.label for group in results.groups]
+    ['DisKernelUCB gamma=0.1', 'DisKernelUCB gamma=1']
     """
     experiment = prepare(algorithms, problem=problem, clients=clients, rounds=rounds, seeds=seeds, runtime=runtime)
     results = try_out(experiment)
     folder = None if out is None else Folder(Path(out), experiment=experiment)
+    tell = progress or _nobody
     try:
-        for job, finished in _play(experiment, progress=progress):
+        for job, finished in _play(experiment, tell=tell):
             results = results.with_row(Row.of(finished, algorithm=job.name, params=job.params))
             if folder is not None:
                 folder.save(results)
-            if progress is not None:
-                progress(Finished(job, run=finished, results=results))
+            tell(Finished(job, run=finished, results=results))
     except KeyboardInterrupt:
         if folder is not None:
             folder.save(results)
@@ -111,9 +116,9 @@ def compare(
 
 
 def prepare(
-    algorithms: Any,
+    algorithms: AlgorithmLike | Iterable[AlgorithmLike],
     *,
-    problem: Any,
+    problem: ProblemLike,
     clients: int | None,
     rounds: int | None,
     seeds: int | Iterable[int],
@@ -157,9 +162,9 @@ def _seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
     return tuple(int(seed) for seed in listed)
 
 
-def _distinct(settings: list[Any]) -> tuple[Any, ...]:
+def _distinct(settings: list[Algorithm]) -> tuple[Algorithm, ...]:
     """Each setting once; two that differ but would look the same in a table are refused."""
-    kept: dict[str, Any] = {}
+    kept: dict[str, Algorithm] = {}
     for algorithm in settings:
         key = f"{name_of(algorithm, kind='algorithm')} {params(algorithm)}"
         if kept.setdefault(key, algorithm) != algorithm:
@@ -174,13 +179,13 @@ def try_out(experiment: Experiment) -> Results:
     instance = experiment.problem.instance(
         seed=experiment.seeds[0], clients=experiment.clients, rounds=experiment.rounds
     )
-    first = instance.round(0)
+    first = check_round(instance.round(0), index=0, clients=experiment.clients, dim=instance.dim)
     arms = first.arms.reshape(-1, instance.dim) if first.mask is None else first.arms[first.mask]
     for algorithm in experiment.algorithms:
         algorithm.plan(instance.dim)
         kernel = getattr(algorithm, "kernel", None)
         if kernel is not None:
-            require_positive_definite(kernel, np.asarray(arms[:SAMPLE], dtype=np.float64))
+            require_positive_definite(kernel, arms[:SAMPLE])
     return Results(
         problem=name_of(experiment.problem, kind="problem"),
         problem_params=params(experiment.problem),
@@ -210,14 +215,13 @@ def jobs_of(experiment: Experiment) -> list[Job]:
     ]
 
 
-def _play(experiment: Experiment, *, progress: Progress | None) -> Iterator[tuple[Job, Run]]:
+def _play(experiment: Experiment, *, tell: Progress) -> Iterator[tuple[Job, Run]]:
     for job in jobs_of(experiment):
-        if progress is not None:
-            progress(Started(job))
-        yield job, _run(job, experiment=experiment, progress=progress)
+        tell(Started(job))
+        yield job, _run(job, experiment=experiment, tell=tell)
 
 
-def _run(job: Job, *, experiment: Experiment, progress: Progress | None) -> Run:
+def _run(job: Job, *, experiment: Experiment, tell: Progress) -> Run:
     return run(
         job.algorithm,
         experiment.problem,
@@ -225,5 +229,9 @@ def _run(job: Job, *, experiment: Experiment, progress: Progress | None) -> Run:
         rounds=experiment.rounds,
         seed=job.seed,
         runtime=experiment.runtime,
-        progress=None if progress is None else lambda steps: progress(Advanced(job, steps=steps)),
+        progress=lambda steps: tell(Advanced(job, steps=steps)),
     )
+
+
+def _nobody(event: Event) -> None:
+    """Listens to progress when nobody else does."""

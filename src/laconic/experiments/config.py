@@ -6,14 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
+from laconic.algorithms import Algorithm
 from laconic.errors import InputError
 from laconic.experiments.parts import name_of, to_table
 from laconic.problems.base import Problem
 
+File = TypeVar("File", bound=msgspec.Struct)
 HEADER = "# Rerun this comparison exactly with: laconic compare {name}\n\n"
 
 
@@ -32,7 +34,7 @@ class ConfigFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 class Experiment:
     """A comparison that has been checked and can start."""
 
-    algorithms: tuple[Any, ...]
+    algorithms: tuple[Algorithm, ...]
     problem: Problem
     clients: int
     rounds: int
@@ -46,7 +48,7 @@ class Experiment:
             rounds=self.rounds,
             seeds=list(self.seeds),
             runtime=self.runtime,
-            problem=_problem_table(self.problem),
+            problem=problem_table(self.problem),
             algorithms=[to_table(each, name=name_of(each, kind="algorithm")) for each in self.algorithms],
         )
         import tomli_w  # only when a file is written
@@ -54,7 +56,8 @@ class Experiment:
         return tomli_w.dumps(_ordered(msgspec.to_builtins(file)))
 
 
-def _problem_table(problem: Problem) -> dict[str, Any]:
+def problem_table(problem: Problem) -> dict[str, Any]:
+    """A problem as a table that says also which content its files had."""
     table = to_table(problem, name=name_of(problem, kind="problem"))
     sha256 = getattr(problem, "sha256", None)
     return table if sha256 is None else table | {"sha256": sha256}
@@ -67,8 +70,13 @@ def _ordered(table: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_config(path: str | PathLike[str]) -> ConfigFile:
     """The configuration in a TOML file."""
+    return read_toml(path, ConfigFile)
+
+
+def read_toml(path: str | PathLike[str], kind: type[File]) -> File:
+    """A TOML file that is laid out like that."""
     try:
-        return msgspec.toml.decode(Path(path).read_bytes(), type=ConfigFile)
+        return msgspec.toml.decode(Path(path).read_bytes(), type=kind)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:

@@ -13,42 +13,45 @@ from pathlib import Path
 from typing import Any
 
 from laconic import kernels, registry
+from laconic.algorithms import Algorithm, require_algorithm
 from laconic.errors import InputError
 from laconic.experiments.grid import Grid, parts
 from laconic.exploration import Theory
 from laconic.problems.base import Problem
 
-PATHS = ("path", "file")  # parameters of problems that name a file
+AlgorithmLike = Algorithm | type[Any] | str
+ProblemLike = Problem | type[Any] | str | os.PathLike[str]
+PATHS = ("path", "file", "csv")  # parameters of problems that name a file
 COMPOSED = {kind.__name__: kind for kind in (kernels.Sum, kernels.Product, kernels.Scaled, Theory)}
 
 
-def as_algorithm(candidate: Any) -> Any:
+def as_algorithm(candidate: AlgorithmLike) -> Algorithm:
     """An algorithm from a value, a class or a name."""
     if isinstance(candidate, str):
         candidate = registry.find("algorithm", candidate)
-    if isinstance(candidate, type):
-        candidate = candidate()
-    if not hasattr(candidate, "plan"):
-        raise InputError(f"algorithms must be algorithms, their classes or their names, got {candidate!r}")
-    return candidate
+    return require_algorithm(_made(candidate))
 
 
-def as_problem(candidate: Any) -> Problem:
+def as_problem(candidate: ProblemLike) -> Problem:
     """A problem from a value, a class, a name, or the path of an ``.npz``."""
     if isinstance(candidate, str | os.PathLike):
         return problem_from({"name": os.fspath(candidate)})
-    if isinstance(candidate, type):
-        candidate = candidate()
-    if not isinstance(candidate, Problem):
-        raise InputError(f"problem must have a method instance(seed, clients, rounds), got {candidate!r}")
-    return candidate
+    problem = _made(candidate)
+    if not isinstance(problem, Problem):
+        raise InputError(f"problem must have a method instance(seed, clients, rounds), got {problem!r}")
+    return problem
+
+
+def _made(candidate: Any) -> Any:
+    """A value of a class, its parameters at their defaults; a value as it is."""
+    return _make(candidate, {}, name=candidate.__name__) if isinstance(candidate, type) else candidate
 
 
 def problem_from(table: Mapping[str, Any]) -> Problem:
-    """A problem from its name (or the path of an ``.npz``) and parameters."""
-    name = str(table["name"])
+    """A problem from its name (or the path of an ``.npz``), parameters and, where it has been noted, hash."""
+    name = str(table.get("name", ""))
     given = {key: value for key, value in table.items() if key not in ("name", "sha256")}
-    if name.endswith(".npz") or (os.sep in name and Path(name).is_file()):
+    if name.lower().endswith(".npz") or (os.sep in name and Path(name).is_file()):
         name, given = "recorded", {"path": name} | given
     problem: Problem = _make(registry.find("problem", name), given, name=name)
     wanted = table.get("sha256", getattr(problem, "sha256", None))
@@ -57,11 +60,11 @@ def problem_from(table: Mapping[str, Any]) -> Problem:
     return problem
 
 
-def algorithm_from(table: Mapping[str, Any]) -> Any:
+def algorithm_from(table: Mapping[str, Any]) -> Algorithm:
     """An algorithm from its name and parameters; what is not given is the default."""
     name = str(table.get("name", ""))
-    given = {key: value for key, value in table.items() if key != "name"}
-    return _make(registry.find("algorithm", name), given, name=name)
+    given = {key: _part(value, name=key) for key, value in table.items() if key != "name"}
+    return require_algorithm(_make(registry.find("algorithm", name), given, name=name))
 
 
 def _make(kind: Any, given: Mapping[str, Any], *, name: str) -> Any:
@@ -71,8 +74,8 @@ def _make(kind: Any, given: Mapping[str, Any], *, name: str) -> Any:
             raise InputError(f"{name} has no parameter {key!r}{_advice(key, list(accepted))}")
     for key, parameter in accepted.items():
         if parameter.default is parameter.empty and key not in given:
-            raise InputError(f"{name} needs a value for {key}; try --set problem.{key}=…")
-    return kind(**{key: _part(value, name=key) for key, value in given.items()})
+            raise InputError(f"{name} needs a value for its parameter {key!r}")
+    return kind(**given)
 
 
 def _part(value: Any, *, name: str) -> Any:
@@ -82,7 +85,7 @@ def _part(value: Any, *, name: str) -> Any:
     if isinstance(value, Mapping):
         kind = str(value.get("name", ""))
         found = COMPOSED.get(kind) or registry.find("kernel", kind)
-        return _make(found, {key: inner for key, inner in value.items() if key != "name"}, name=kind)
+        return _make(found, {key: _part(inner, name=key) for key, inner in value.items() if key != "name"}, name=kind)
     if isinstance(value, str) and name == "kernel":
         return registry.find("kernel", value)()
     if isinstance(value, str) and name == "alpha" and value.lower() == "theory":
@@ -104,7 +107,7 @@ def _written(part: Any, *, key: str) -> Any:
         return part.item()
     if isinstance(part, str | bool | int | float):
         return part
-    name = type(part).__name__ if type(part) in COMPOSED.values() else _listed(type(part), "kernel")
+    name = type(part).__name__ if type(part) in COMPOSED.values() else _listed(part, kind="kernel")
     if name is not None:
         return to_table(part, name=name)
     raise InputError(f"{key}={part!r} has no name that a configuration file could give")
@@ -112,11 +115,16 @@ def _written(part: Any, *, key: str) -> Any:
 
 def name_of(value: object, *, kind: registry.Kind) -> str:
     """The name under which a value's class is listed; the class's own where it is not."""
-    return _listed(type(value), kind) or type(value).__name__
+    return _listed(value, kind=kind) or type(value).__name__
+
+
+def _listed(value: object, *, kind: registry.Kind) -> str | None:
+    wanted: Any = type(value)  # which is hashable, whatever its values are
+    return _name_of_class(wanted, kind)
 
 
 @cache  # looking for the entries of other packages takes milliseconds
-def _listed(wanted: type, kind: registry.Kind) -> str | None:
+def _name_of_class(wanted: Any, kind: registry.Kind) -> str | None:
     likely = sorted(registry.names(kind), key=lambda name: name.lower() != wanted.__name__.lower())
     for name in likely:
         with suppress(InputError):  # another package's entry that does not load is not the one

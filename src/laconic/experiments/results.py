@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
@@ -35,22 +35,35 @@ class Curve:
     t: NDArray[np.int64]
     regret: NDArray[np.float64]
     scalars: NDArray[np.int64]
+    syncs: NDArray[np.int64]
+    dictionary: NDArray[np.int64]  # |S|, 0 as long as there is none
 
     @classmethod
     def of(cls, run: Run) -> Curve:
         """The curve of a run, thinned evenly; the last step is always kept."""
         steps = len(run.regrets)
         t = np.unique(np.linspace(1, steps, min(steps, POINTS)).round().astype(np.int64))
-        sent = np.concatenate([[0], run.scalars_at_sync]).astype(np.int64)
-        scalars = sent[np.searchsorted(run.sync_steps, t, side="right")]
-        return cls(t=t, regret=np.cumsum(run.regrets)[t - 1], scalars=scalars)
+        syncs = np.searchsorted(run.sync_steps, t, side="right").astype(np.int64)
+        sizes = run.dictionary_sizes if len(run.dictionary_sizes) else np.zeros(run.syncs)
+        return cls(
+            t=t,
+            regret=np.cumsum(run.regrets)[t - 1],
+            scalars=_after_each(run.scalars_at_sync)[syncs],
+            syncs=syncs,
+            dictionary=_after_each(sizes)[syncs],
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Curve) and all(
-            np.array_equal(getattr(self, name), getattr(other, name)) for name in ("t", "regret", "scalars")
+            np.array_equal(getattr(self, each.name), getattr(other, each.name)) for each in fields(self)
         )
 
     __hash__ = None  # type: ignore[assignment]  # holds arrays
+
+
+def _after_each(at_sync: NDArray[Any]) -> NDArray[np.int64]:
+    """What is counted at syncs, by the number of syncs so far."""
+    return np.concatenate([[0], at_sync]).astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -217,7 +230,10 @@ def _label(name: str, own: Params, rivals: Sequence[Params]) -> str:
 
 
 def _short(value: Setting) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    """0.1 and 20 rather than 0.1 and 20.0, unless digits would be lost."""
+    if isinstance(value, float) and float(f"{value:g}") == value:
+        return f"{value:g}"
+    return str(value)
 
 
 def _cells(group: Group) -> tuple[str, ...]:

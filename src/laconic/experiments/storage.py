@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,8 @@ SCHEMA = pa.schema(
         pa.field("curve_t", pa.list_(pa.int64()), nullable=False),
         pa.field("curve_regret", pa.list_(pa.float64()), nullable=False),
         pa.field("curve_scalars", pa.list_(pa.int64()), nullable=False),
+        pa.field("curve_syncs", pa.list_(pa.int64()), nullable=False),
+        pa.field("curve_dictionary", pa.list_(pa.int64()), nullable=False),
     ]
 )
 ABOUT = ("problem", "problem_params", "clients", "rounds", "dim")
@@ -48,7 +51,7 @@ def to_arrow(results: Results) -> pa.Table:
 
 
 def _record(row: Row) -> dict[str, Any]:
-    curve = {f"curve_{name}": getattr(row.curve, name) for name in ("t", "regret", "scalars")}
+    curve = {f"curve_{each.name}": getattr(row.curve, each.name) for each in fields(Curve)}
     return row.as_dict() | {"params": json.dumps(row.params)} | curve
 
 
@@ -61,11 +64,7 @@ def from_arrow(table: pa.Table) -> Results:
 
 
 def _row(record: dict[str, Any]) -> Row:
-    curve = Curve(
-        t=np.array(record.pop("curve_t"), dtype=np.int64),
-        regret=np.array(record.pop("curve_regret"), dtype=np.float64),
-        scalars=np.array(record.pop("curve_scalars"), dtype=np.int64),
-    )
+    curve = Curve(**{each.name: np.array(record.pop(f"curve_{each.name}")) for each in fields(Curve)})
     return Row(**record | {"params": json.loads(record["params"])}, curve=curve)
 
 

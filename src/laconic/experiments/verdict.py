@@ -72,8 +72,8 @@ def _communication(approx: Group, *, best: dict[str, Group], results: Results) -
     if sent < FRACTION * cost:
         yield Verdict(f"{APPROX} saved communication: {numbers}.", holds=True)
         return
-    worth = "more than" if sent >= cost else "no small fraction of"
-    yield Verdict(f"{APPROX} sent {worth} raw sharing: {numbers}. {_rule(approx, results=results)}", holds=False)
+    worth = "sent more than" if sent >= cost else "saved little against"
+    yield Verdict(f"{APPROX} {worth} raw sharing: {numbers}. {_rule(approx, results=results)}", holds=False)
 
 
 def _share(ratio: float) -> str:

@@ -42,15 +42,15 @@ class CatalogueInstance:
 class Catalogue:
     """Each step's arms are drawn from a fixed catalogue of items, so points repeat; mean reward f1 or f2.
 
-    >>> instance = Catalogue(items=30, arms=10).instance(seed=0, clients=2, rounds=1)
+    >>> instance = Catalogue().instance(seed=0, clients=2, rounds=1)
     >>> instance.items.shape, instance.round(0).arms.shape
-    ((30, 20), (2, 10, 20))
+    ((30, 10), (2, 10, 10))
     """
 
     reward: str = "cosine"
     items: int = 30
-    dim: int = 20
-    arms: int = 20
+    dim: int = 10
+    arms: int = 10
     noise: float = 0.1
 
     def __post_init__(self) -> None:

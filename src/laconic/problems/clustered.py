@@ -157,7 +157,7 @@ class Magic(_Clusters):
     positive: str = "g"
 
     def _task(self) -> _Task:
-        return _published(self, "magic", names=(*MAGIC_COLUMNS, CLASS), separator=",", positive=str(self.positive))
+        return _published(self, "magic", names=(*MAGIC_COLUMNS, CLASS), separator=",", positive=self.positive)
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class Mushroom(_Clusters):
     positive: str = "e"
 
     def _task(self) -> _Task:
-        return _published(self, "mushroom", names=(CLASS, *MUSHROOM_COLUMNS), separator=",", positive=str(self.positive))
+        return _published(self, "mushroom", names=(CLASS, *MUSHROOM_COLUMNS), separator=",", positive=self.positive)
 
 
 @dataclass(frozen=True)
@@ -177,14 +177,16 @@ class Shuttle(_Clusters):
     positive: str | int = "1"
 
     def _task(self) -> _Task:
-        return _published(self, "shuttle", names=(*SHUTTLE_COLUMNS, CLASS), separator=" ", positive=str(self.positive))
+        return _published(self, "shuttle", names=(*SHUTTLE_COLUMNS, CLASS), separator=" ", positive=self.positive)
 
 
-def _published(problem: _Clusters, dataset: str, *, names: tuple[str, ...], separator: str, positive: str) -> _Task:
+def _published(
+    problem: _Clusters, dataset: str, *, names: tuple[str, ...], separator: str, positive: str | int
+) -> _Task:
     found = cache.require(dataset)
     target = names.index(CLASS)
     shape = _shape(problem, names, separator=separator, target=target, header=False, words=[])
-    return _Task(found.sources, names=names, shape=shape, target=target, positive=positive, dataset=dataset)
+    return _Task(found.sources, names=names, shape=shape, target=target, positive=str(positive), dataset=dataset)
 
 
 def _shape(

@@ -290,15 +290,12 @@ def _renumbered(codes: Codes) -> Whole:
 def _svd(users: Whole, items: Whole, values: Floats, *, dims: int | None, label: str) -> tuple[Floats, Floats, Floats]:
     """The leading singular vectors of the matrix of ratings, signs fixed by the items' largest entries."""
     from scipy import sparse
-    from scipy.sparse import linalg as _  # loaded before threads are limited, or its own would not be
-    from threadpoolctl import threadpool_limits
 
     matrix = sparse.csr_array((values, (users, items)), shape=(users.max() + 1, items.max() + 1))
     most = min(matrix.shape)
     if dims is not None and dims > most:
         raise ProblemError(f"{label}: dims={dims}, but {most} is the most that its {matrix.shape[0]} users give")
-    with threadpool_limits(limits=1):  # sums are added in one order whatever the machine has
-        left, singular, right = _leading(matrix, min(dims or DIMS, most))
+    left, singular, right = _leading(matrix, min(dims or DIMS, most))
     rank = int((singular > SINGULAR * singular[0]).sum())
     if rank == 0:
         raise ProblemError(f"{label}: every rating is 0")
@@ -310,14 +307,16 @@ def _svd(users: Whole, items: Whole, values: Floats, *, dims: int | None, label:
 
 def _leading(matrix: Any, k: int) -> tuple[Floats, Floats, Floats]:
     """The k leading singular triplets, largest first: items' vectors as columns, as users' are."""
-    if min(matrix.shape) <= 4 * k:  # an iterative method gains nothing here
-        left, singular, right = np.linalg.svd(matrix.toarray(), full_matrices=False)
-        return left[:, :k], singular[:k], right[:k].T
     from scipy.sparse.linalg import svds
+    from threadpoolctl import threadpool_limits
 
-    start = generator(0, Role.RATINGS).standard_normal(min(matrix.shape))
-    left, singular, right = svds(matrix, k=k, v0=start)
-    order = np.argsort(-singular)
+    with threadpool_limits(limits=1):  # sums are added in one order whatever the machine has
+        if min(matrix.shape) <= 4 * k:  # an iterative method gains nothing here
+            left, singular, right = np.linalg.svd(matrix.toarray(), full_matrices=False)
+        else:
+            start = generator(0, Role.RATINGS).standard_normal(min(matrix.shape))
+            left, singular, right = svds(matrix, k=k, v0=start)
+    order = np.argsort(-singular)[:k]
     return left[:, order], np.asarray(singular[order], dtype=np.float64), right[order].T
 
 

@@ -1,10 +1,12 @@
 """The client: chooses, observes, and takes part in syncs. It never waits.
 
 IDLE     --trigger-->  WAITING   a request goes up
-IDLE     --Ask------>  SYNCING   its part of phase 0 goes up; likewise from WAITING
+IDLE     --Ask------>  SYNCING   its part of phase 0 goes up
+WAITING  --Ask------>  SYNCING   likewise, whoever fired first
 SYNCING  --Merged--->  SYNCING   the draft absorbs it, the part of the next phase goes up
 SYNCING  --Install-->  IDLE      the draft is installed, later observations are replayed onto a new tail
-OUTSIDE  --join----->  JOINING   --Welcome-->  IDLE
+OUTSIDE  --join----->  JOINING
+JOINING  --Welcome-->  IDLE      the belief it brings is installed, and observations replayed
 inside   --leave---->  OUTSIDE   from any other state
 
 Messages are taken in the order in which the server sent them; any may come again, however late.

@@ -440,9 +440,9 @@ def check_statistics(payload: Payload, size: int) -> None:
     """Refuse what cannot be sums over points, as far as one look at each entry tells."""
     statistics = _unpacked(payload, size)
     gram, largest = statistics.gram, float(np.max(np.diagonal(statistics.gram), initial=0.0))
-    rounding = 1e-9 * largest
-    if not (np.abs(gram) <= largest + rounding).all() or not (np.abs(gram - gram.T) <= rounding).all():
-        raise RemoteProtocolError("the Gram matrix of a part is not symmetric and positive semi-definite")
     sizes = [largest, statistics.prior, float(np.max(np.abs(statistics.moment), initial=0.0))]
     if not all(0 <= each < MOST for each in sizes):
         raise RemoteProtocolError(f"statistics of sizes {sizes}, where 0 … {MOST:g} is expected; rescale features")
+    rounding = 1e-9 * largest
+    if not (np.abs(gram) <= largest + rounding).all() or not (np.abs(gram - gram.T) <= rounding).all():
+        raise RemoteProtocolError("the Gram matrix of a part is not symmetric and positive semi-definite")

@@ -1,10 +1,14 @@
 """The server: gathers, merges, sends back. It knows nothing of bandits.
 
-IDLE       --Request-->  GATHERING      ask everyone for phase 0
-GATHERING  --Part----->  GATHERING      until all parts of a phase are in: merge, send down, next phase
-GATHERING  --Part----->  IDLE           the last part of the last phase: everyone installs
-IDLE       --Join----->  IDLE           welcome at once; while GATHERING, once the sync is over
-any        --Leave---->  same, or IDLE  go on without
+IDLE       --Request-->  GATHERING  ask everyone for phase 0
+GATHERING  --Part----->  GATHERING  until all parts of a phase are in: merge, send down, next phase
+GATHERING  --Part----->  IDLE       the last part of the last phase: everyone installs
+IDLE       --Join----->  IDLE       welcome at once
+GATHERING  --Join----->  GATHERING  welcome once the sync is over
+GATHERING  --Join----->  IDLE       a member that is back, and was the last one awaited
+IDLE       --Leave---->  IDLE
+GATHERING  --Leave---->  GATHERING  go on without
+GATHERING  --Leave---->  IDLE       the last one awaited, or nobody is left
 
 Messages of one client are taken in the order in which it sent them; any may come again, however late.
 """
@@ -39,7 +43,7 @@ SERVER_TRANSITIONS: dict[tuple[ServerState, type], frozenset[ServerState]] = {
     (ServerState.IDLE, Join): frozenset({ServerState.IDLE}),
     (ServerState.IDLE, Leave): frozenset({ServerState.IDLE}),
     (ServerState.GATHERING, Part): frozenset({ServerState.GATHERING, ServerState.IDLE}),
-    (ServerState.GATHERING, Join): frozenset({ServerState.GATHERING}),
+    (ServerState.GATHERING, Join): frozenset({ServerState.GATHERING, ServerState.IDLE}),
     (ServerState.GATHERING, Leave): frozenset({ServerState.GATHERING, ServerState.IDLE}),
 }
 

@@ -115,7 +115,7 @@ def _draw_regret(axes: Axes, drawn: Sequence[_Drawn]) -> None:
 
 
 def _draw_communication(axes: Axes, drawn: Sequence[_Drawn]) -> None:
-    talking = [each for each in drawn if each.line.scalars.mean[-1] > 0]
+    talking = [each for each in drawn if _last(each.line.scalars) > 0]
     logarithmic = _spans_decades([each.line.scalars for each in talking])
     for each in talking:
         t, band = each.line.t, each.line.scalars
@@ -124,6 +124,8 @@ def _draw_communication(axes: Axes, drawn: Sequence[_Drawn]) -> None:
         axes.plot(t, mean, drawstyle="steps-post", **each.look)
         axes.fill_between(t, low, band.mean + band.sd, step="post", color=each.colour, alpha=0.15, linewidth=0)
     _scale_communication(axes, logarithmic=logarithmic)
+    if len(drawn) > MOST_LABELS:
+        _note_silent(axes, [each.line.label for each in drawn if _last(each.line.scalars) == 0])
     _label_ends(axes, [(each, _last(each.line.scalars), _sent(each)) for each in drawn])
 
 
@@ -136,6 +138,13 @@ def _scale_communication(axes: Axes, *, logarithmic: bool) -> None:
     else:
         axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter(FuncFormatter(_tick))
+
+
+def _note_silent(axes: Axes, names: Sequence[str]) -> None:
+    """In the title, where the labels that would say it had no room."""
+    if names:
+        listed = ", ".join(names[:2]) + (f" and {len(names) - 2} more" if len(names) > 2 else "")
+        axes.set_title(f"{axes.get_title(loc='left')}; nothing by {listed}", loc="left", fontsize=10.5, color=INK)
 
 
 def _tick(value: float, _: object) -> str:

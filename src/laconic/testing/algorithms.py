@@ -119,16 +119,13 @@ def _check_game(subject: Subject, algorithm: Algorithm, game: _Game) -> None:
         again = game.play(algorithm)
     require_same_run(subject, again, reference, "when it is played again")
     _check_ledger(subject, reference)
-    for how, delivery in (
-        ("when messages come in another order", Delivery(shuffle=generator(SEED, Role.DELIVERY))),
-        ("when messages go through bytes", Delivery(through_bytes=True)),
-    ):
-        with subject.calling(f"playing it {how}"):
-            moved = game.play(algorithm, delivery=delivery)
-        require_same_run(subject, moved, reference, how)
-    for name, runtime in RUNTIMES.items():
+    how = "when messages are shuffled and go through bytes"
+    with subject.calling(f"playing it {how}"):
+        moved = game.play(algorithm, delivery=Delivery(generator(SEED, Role.DELIVERY), through_bytes=True))
+    require_same_run(subject, moved, reference, how)
+    for name, play in RUNTIMES.items():
         with subject.calling(f"playing it in {name}"):
-            moved = game.play(algorithm, runtime)
+            moved = reference if play is loopback.play else game.play(algorithm, play)
         require_same_run(subject, moved, reference, f"in {name}")
     with subject.calling("saving and restoring clients between steps"):
         _check_walk(subject, algorithm, game, reference)

@@ -8,7 +8,7 @@ import numpy as np
 
 from laconic.checks import Floats, require_whole
 from laconic.kernels import Kernel, as_kernel
-from laconic.testing.claims import Subject, points, require_array, same
+from laconic.testing.claims import Subject, close, points, require_array, same
 
 #: Entries of a kernel matrix may differ by this much, relative to the largest one, between two routes to them.
 ROUNDING = 1e-8
@@ -29,6 +29,7 @@ def check_kernel(kernel: object, *, dim: int = 3) -> None:
     for place, X in _sets(dim):
         _check_matrix(subject.at(place), accepted, X)
         _check_entries(subject.at(place), accepted, X)
+    _check_stacks(subject.at("on stacks of sets"), accepted, points(18, dim=dim))
 
 
 def _sets(dim: int) -> Iterator[tuple[str, Floats]]:
@@ -105,3 +106,13 @@ def _check_empty(subject: Subject, kernel: Kernel, X: Floats) -> None:
     for A, B in ((none, X), (X, none), (none, none)):
         _matrix(subject, kernel, A, B)
     _diagonal(subject, kernel, none)
+
+
+def _check_stacks(subject: Subject, kernel: Kernel, X: Floats) -> None:
+    """A stack of sets gives a stack of matrices; what is not ours is asked for one after the other."""
+    A, B = X[:8].reshape(2, 4, -1), X[8:].reshape(2, 5, -1)
+    with subject.calling("kernel(X, Y) for two sets of 4 and two of 5 points"):
+        K = kernel(A, B)
+    require_array(subject, K, name="kernel(X, Y)", shape=(2, 4, 5))
+    one_by_one = np.stack([_matrix(subject, kernel, a, b) for a, b in zip(A, B, strict=True)])
+    subject.claim(close(K, one_by_one), "its matrices are not those of one set after the other")

@@ -179,13 +179,13 @@ class _Fixed:
 
 def _check_together(subject: Subject, plan: Plan) -> None:
     """A process that holds all clients calls `gather` and `spread`, which must come to the same."""
-    problem, sizes = Catalogue(dim=plan.belief.dim, items=5, arms=3), {"clients": 3, "rounds": 6}
-    instance, algorithm = problem.instance(seed=0, **sizes), _Fixed(replace(plan, trigger=Every(2)))
+    instance = Catalogue(dim=plan.belief.dim, items=5, arms=3).instance(seed=0, clients=3, rounds=6)
+    algorithm = _Fixed(replace(plan, trigger=Every(2)))
     with subject.calling("playing in loopback"):
-        reference = loopback.play(algorithm, instance, seed=0, **sizes)
+        reference = loopback.play(algorithm, instance, clients=3, rounds=6, seed=0)
     for name, play in RUNTIMES.items():
         with subject.calling(f"playing in {name}"):
-            run = play(algorithm, instance, seed=0, **sizes)
+            run = play(algorithm, instance, clients=3, rounds=6, seed=0)
         how = f"in {name}, where gather and spread stand for contribute and address"
         require_same_run(subject, run, reference, how)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,12 @@ from laconic.protocol.messages import Message, Request
 from laconic.protocol.plan import Plan
 from laconic.protocol.server import Server
 from laconic.randomness import Role, generator
-from laconic.testing.claims import Subject, close, points, rewards, same_belief
+from laconic.testing.claims import CLOSE, Subject, close, points, rewards, same_belief
 
 #: New observations of each client before the first, second and third sync; the last client leaves before the third.
 SCRIPT: Mapping[int, tuple[int, int, int]] = {0: (3, 0, 0), 2: (0, 2, 0), 5: (4, 1, 0)}
 LEAVER = max(SCRIPT)
+ADVICE = "; a phase that makes the belief anew from histories must say replaces = True"
 
 
 def observations(client: int, *, dim: int) -> tuple[Floats, Floats]:
@@ -107,7 +109,9 @@ def _played(subject: Subject, plan: Plan, post: _Post) -> list[Belief]:
         place.claim(star.server.epoch == turn + 1, "the sync did not come to its end")
         _check_agreement(place, star)
         beliefs.append(star.server.belief)
-    _check_departure(subject, plan, beliefs)
+    if not plan.forgets_departed:
+        _check_growth(subject, beliefs)
+        _check_departure(subject, beliefs)
     with subject.calling("coming back after leaving"):
         star.settle(LEAVER, star.clients[LEAVER].join().send[0][1])
     _check_agreement(subject.at(f"{subject.place}, after a client came back"), star)
@@ -124,15 +128,19 @@ def _check_agreement(subject: Subject, star: _Star) -> None:
         subject.claim(once, f"belief and tail of client {i} do not cover each of its observations exactly once")
 
 
-def _check_departure(subject: Subject, plan: Plan, beliefs: Sequence[Belief]) -> None:
+def _check_growth(subject: Subject, beliefs: Sequence[Belief]) -> None:
+    for before, after in pairwise(beliefs):
+        grown = after.information >= before.information - CLOSE
+        subject.claim(
+            grown, f"information fell from {before.information:.6g} to {after.information:.6g} at a sync{ADVICE}"
+        )
+
+
+def _check_departure(subject: Subject, beliefs: Sequence[Belief]) -> None:
     """The last sync brought no news, and a client had left: only a phase that replaces may forget anything by that."""
-    if plan.forgets_departed:
-        return
-    X = points(9, dim=plan.belief.dim, stream=60)
+    X = points(9, dim=beliefs[0].dim, stream=60)
     before, after = beliefs[-2].view(X), beliefs[-1].view(X)
-    kept = close(after.mean, before.mean) and close(after.variance, before.variance)
     subject.claim(
-        kept,
-        "a sync without news changed the belief after a client had left; "
-        "a phase that makes the belief anew from histories must say replaces = True",
+        close(after.mean, before.mean) and close(after.variance, before.variance),
+        "a sync without news changed the belief after a client had left" + ADVICE,
     )

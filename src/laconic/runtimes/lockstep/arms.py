@@ -17,7 +17,7 @@ SHARE_UP_TO = 4
 
 @dataclass(frozen=True, eq=False)
 class Arms:
-    """Arm sets of a round; where all clients choose among few points, ``shared`` lists these and ``index`` points to them."""
+    """Arm sets of a round; where all choose among few points, ``shared`` lists these and ``index`` points to them."""
 
     arms: Floats  # (N, A, d)
     mask: Bools | None

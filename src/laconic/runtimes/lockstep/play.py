@@ -72,7 +72,7 @@ class Fleet:
         self.tails.begin_round()
         first = 0
         while first < self.clients:
-            last = min(first + self._window, self.clients)
+            last = min(first + min(self._window, scores.widest(self.belief)), self.clients)
             first += self._play_window(index, round_, scores, choices, first, last)
         return choices
 
@@ -121,7 +121,7 @@ class Fleet:
             there = arms.mask[first:last]
             mean, width = np.where(there, mean, -np.inf), np.where(there, width, 0.0)
         tied = _tied(mean, width)
-        picked = np.argmax(tied, axis=1)
+        picked: Ints = np.argmax(tied, axis=1)
         for row in np.flatnonzero(np.count_nonzero(tied, axis=1) > 1):
             candidates = np.flatnonzero(tied[row])
             draw = generator(self.seed, Role.TIES, first + int(row), index)

@@ -19,19 +19,25 @@ class RoundScores:
         self.arms = arms
         self.belief: Belief | None = None
         self.first = self.last = 0
+        self._clients = 1 if arms.shared is not None else len(arms.arms)
+        self._looks_ahead = True  # an exact belief's scores go on after a sync, so others may be scored with the first
         self._crossed: tuple[GrowingRows, Floats] | None = None
 
     def widest(self, belief: Belief) -> int:
         """How many clients a batch may hold."""
         size = belief.factor.size if isinstance(belief, ExactBelief) else belief.rank or 0
-        return max(1, MOST_FEATURES // (max(size, 32) * self.arms.arms.shape[1]))
+        return max(1, MOST_FEATURES // (max(size, 32) * int(self.arms.arms.shape[1])))
 
     def of(self, belief: Belief, first: int, last: int) -> Scores:
-        """The scores of clients ``first`` … ``last`` under a belief, of what was computed before as much as still holds."""
+        """The scores of clients ``first`` … ``last`` under a belief; what was computed before is used while it holds."""
         if self.arms.shared is not None:
             first, last = 0, 1  # one set of columns serves everyone
-        if not (self.first <= first < last <= self.last) or not self._holds_for(belief):
-            self._compute(belief, first, last)
+        covers = self.first <= first < last <= self.last
+        if covers and not self._holds_for(belief):
+            self._looks_ahead, covers = False, False  # what was computed ahead was in vain
+        if not covers:
+            ahead = first + self.widest(belief) if self._looks_ahead and isinstance(belief, ExactBelief) else last
+            self._compute(belief, first, min(max(last, ahead), self._clients))
         view = self._columns(first, last)
         if self.belief is not belief:
             assert isinstance(belief, ExactBelief)  # only an exact belief continues another

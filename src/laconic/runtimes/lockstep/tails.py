@@ -1,7 +1,7 @@
 """The tails of all clients at once: the recursion of `laconic.tail` with a leading axis for clients.
 
-Slot j of every client is the j-th round since the last sync; a client that did not act in it has a zero row there, which
-changes nothing. c is a client's coordinates of its arms, so that μ += c·ρ and σ² −= ‖c‖².
+Slot j of every client is the j-th round since the last sync; a client that did not act in it has a zero row there,
+which changes nothing. c is a client's coordinates of its arms, so that μ += c·ρ and σ² −= ‖c‖².
 """
 
 from __future__ import annotations
@@ -170,6 +170,12 @@ class ExactRows:
         self.size = 0
         self._look_at = COLLAPSE_FROM
         self._slots = 0
+        self.points: Floats
+        self.features: Floats
+        self.J: Floats
+        self.rho: Floats
+        self.errors: Floats
+        self.counts: Floats
 
     def _room(self, slots: int) -> tuple[Floats, Floats, Floats, Floats, Floats, Floats]:
         n, belief = self.clients, self.belief

@@ -1,0 +1,34 @@
+"""Beliefs: what was agreed at the last sync, immutable and shared.
+
+A belief says of any point x its mean, its variance and a feature column v(x) such that further points can be
+conditioned on (see `laconic.tail`). Variances are in the paper's units, σ² = (posterior variance) / λ.
+
+| symbol | name here |
+|---|---|
+| K_DD + λI = LLᵀ | `ExactBelief.factor` |
+| v(x) = L⁻¹k_D(x), L⁻¹z(x) | `View.features` |
+| z(x) = L_S⁻¹k_S(x) | `NystromEmbedding.embed` |
+| G = ZᵀZ, b = Zᵀy | `Statistics.gram`, `Statistics.moment` |
+"""
+
+from laconic.beliefs.base import Belief, View
+from laconic.beliefs.convert import restored, with_dictionary
+from laconic.beliefs.embeddings import BlankEmbedding, Embedding, LinearEmbedding, NystromEmbedding
+from laconic.beliefs.exact import SLACK, SMALL_FACTOR, ExactBelief
+from laconic.beliefs.finite import FiniteBelief, Statistics
+
+__all__ = [
+    "SLACK",
+    "SMALL_FACTOR",
+    "Belief",
+    "BlankEmbedding",
+    "Embedding",
+    "ExactBelief",
+    "FiniteBelief",
+    "LinearEmbedding",
+    "NystromEmbedding",
+    "Statistics",
+    "View",
+    "restored",
+    "with_dictionary",
+]

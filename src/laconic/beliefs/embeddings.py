@@ -1,0 +1,115 @@
+"""Embeddings: points as finitely many coordinates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from laconic.beliefs.base import column_squares
+from laconic.kernels import Kernel
+from laconic.linalg import lower_cholesky, solve_lower_in_place
+
+Floats = NDArray[np.float64]
+
+
+class Embedding(Protocol):
+    """A map of points to finitely many coordinates."""
+
+    @property
+    def dim(self) -> int:
+        """The number of features of a point."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """The number of coordinates."""
+        ...
+
+    def embed(self, X: Floats) -> Floats:
+        """The coordinates of the rows of X, a column each, in a new array."""
+        ...
+
+    def prior(self, X: Floats) -> Floats:
+        """k(x, x) of the rows of X."""
+        ...
+
+    def residual(self, prior: Floats, Z: Floats) -> Floats:
+        """The part of k(x, x) that the coordinates do not express."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class NystromEmbedding:
+    """z(x) = L_S⁻¹k_S(x) with L_S the Cholesky root of K_SS for a dictionary S of full rank."""
+
+    kernel: Kernel
+    dictionary: Floats  # (r, d)
+    dtype: str = "float64"  # of the coordinates
+
+    @property
+    def dim(self) -> int:
+        return int(self.dictionary.shape[1])
+
+    @property
+    def size(self) -> int:
+        return len(self.dictionary)
+
+    @cached_property
+    def root(self) -> Floats:
+        """L_S, lower triangular with L_S L_Sᵀ = K_SS."""
+        return lower_cholesky(self.kernel(self.dictionary, self.dictionary))
+
+    def embed(self, X: Floats) -> Floats:
+        Z = self.kernel(self.dictionary, X).astype(self.dtype, copy=False)
+        solve_lower_in_place(self.root, Z)
+        return Z
+
+    def prior(self, X: Floats) -> Floats:
+        return np.asarray(self.kernel.diag(X))
+
+    def residual(self, prior: Floats, Z: Floats) -> Floats:
+        return np.asarray(np.maximum(prior - column_squares(Z), 0.0))
+
+
+@dataclass(frozen=True)
+class LinearEmbedding:
+    """z(x) = x."""
+
+    dim: int
+
+    @property
+    def size(self) -> int:
+        return self.dim
+
+    def embed(self, X: Floats) -> Floats:
+        return np.array(X.T, order="C")
+
+    def prior(self, X: Floats) -> Floats:
+        return np.asarray(np.einsum("ij,ij->i", X, X))
+
+    def residual(self, prior: Floats, Z: Floats) -> Floats:
+        return np.zeros(Z.shape[1])
+
+
+@dataclass(frozen=True)
+class BlankEmbedding:
+    """No coordinates and no variance: every arm ties with every other."""
+
+    dim: int
+
+    @property
+    def size(self) -> int:
+        return 0
+
+    def embed(self, X: Floats) -> Floats:
+        return np.empty((0, len(X)))
+
+    def prior(self, X: Floats) -> Floats:
+        return np.zeros(len(X))
+
+    def residual(self, prior: Floats, Z: Floats) -> Floats:
+        return np.zeros(Z.shape[1])

@@ -1,0 +1,91 @@
+"""How long runs take on this machine, learnt from those that have finished, small ones included."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from statistics import fmean
+from typing import Any
+
+from laconic.experiments.store import Task
+
+LONG = 5000  # steps N·T of a run from which on a sweep is timed on smaller runs before it starts
+SMALLER = (0.2, 0.4)  # of N and of T, for those runs
+
+
+class Pace:
+    """Seconds by problem, algorithm and number of steps; the nearest knowledge answers."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[Any, ...], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+        self._begun = time.monotonic()
+        self._busy = 0.0
+
+    def note(self, task: Task, seconds: float, *, now: bool = True) -> None:
+        """A run has taken so long; ``now`` says that it was made in this session and not in an earlier one."""
+        for key in _keys(task):
+            self._seen[key][_steps(task)].append(seconds)
+        self._busy += seconds if now else 0.0
+
+    def begin(self) -> None:
+        """From here on the clock runs."""
+        self._begun, self._busy = time.monotonic(), 0.0
+
+    def predict(self, task: Task) -> float | None:
+        """Seconds that a run will take: those of the like, or else as runs grow; None where nothing is known."""
+        for key in _keys(task):
+            seen = self._seen.get(key, {})
+            if _steps(task) in seen:
+                return fmean(seen[_steps(task)])
+            if len(seen) > 1:
+                return _grown({steps: fmean(took) for steps, took in seen.items()}, to=_steps(task))
+        return None
+
+    def left(self, tasks: Iterable[Task], *, slots: int) -> float | None:
+        """Seconds until these are done, so many at a time; None as long as one cannot be told."""
+        each = [self.predict(task) for task in tasks]
+        if None in each:
+            return None
+        total = sum(seconds for seconds in each if seconds is not None)
+        return total * self._overhead(slots) / slots
+
+    def _overhead(self, slots: int) -> float:
+        """What a second of running costs: arms are made, results saved, processes wait for each other."""
+        if self._busy < 1.0:
+            return 1.0
+        return min(max((time.monotonic() - self._begun) * slots / self._busy, 1.0), 5.0)
+
+
+def smaller(tasks: Sequence[Task]) -> list[Task]:
+    """Runs that tell how long these will take: of each problem and algorithm, but only one seed and one α."""
+    kept: dict[tuple[Any, ...], Task] = {}
+    for task in tasks:
+        if _steps(task) >= LONG:
+            kept.setdefault(_keys(task)[0], task)
+    return [_scaled(task, by) for by in SMALLER for task in kept.values()]
+
+
+def _scaled(task: Task, by: float) -> Task:
+    return replace(task, clients=max(1, round(task.clients * by)), rounds=max(1, round(task.rounds * by)))
+
+
+def _keys(task: Task) -> list[tuple[Any, ...]]:
+    """Whom a run's time tells about, the nearest first; α changes choices, but hardly the work."""
+    problem, name = task.problem["name"], task.algorithm["name"]
+    setting = sorted((key, str(value)) for key, value in task.algorithm.items() if key != "alpha")
+    return [(problem, *setting), (problem, name), (name,), ()]
+
+
+def _steps(task: Task) -> int:
+    return task.clients * task.rounds
+
+
+def _grown(seconds: dict[int, float], *, to: int) -> float:
+    """From two sizes to a third: a part that grows with the steps and one with their cube, as triangular solves do."""
+    small, large = sorted(seconds)[-2:]
+    cube = (seconds[large] / large - seconds[small] / small) / (large**2 - small**2)
+    cube = max(cube, 0.0)
+    line = max(seconds[large] / large - cube * large**2, 0.0)
+    return line * to + cube * to**3

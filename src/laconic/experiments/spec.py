@@ -1,0 +1,118 @@
+"""An experiment file: one problem, algorithms with grids, seeds, and what to vary around the tuned settings.
+
+It is laid out like the ``config.toml`` of a comparison, with a few fields more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from laconic import registry
+from laconic.algorithms import Algorithm
+from laconic.errors import InputError
+from laconic.experiments.compare import prepare
+from laconic.experiments.config import ConfigFile, Experiment, read_toml
+from laconic.experiments.parts import algorithm_from, has_param, name_of, problem_from, with_param
+
+RUNTIME = "lockstep"
+SEEDS = 3
+
+
+class SpecFile(ConfigFile, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """The layout of an experiment file."""
+
+    title: str | None = None
+    figure: str | None = None
+    paper: str | None = None  # whose claims are checked on the results
+    sensitivity: list[dict[str, Any]] = msgspec.field(default_factory=list)
+
+
+class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Sizes, seeds and a narrower grid instead of those of the files; what is None stays as it is."""
+
+    about: str
+    clients: int | None = None
+    rounds: int | None = None
+    seeds: list[int] | None = None
+    grid: dict[str, list[float]] = msgspec.field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Sensitivity:
+    """Values to try, by parameter, in place of the tuned setting's own."""
+
+    algorithm: str
+    values: Mapping[str, tuple[float, ...]]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """An experiment file and what was made of it by a profile."""
+
+    name: str
+    file: SpecFile
+    grid: Mapping[str, list[float]] = field(default_factory=dict)  # instead of the file's own, by parameter
+
+    @property
+    def title(self) -> str:
+        """What readers call it."""
+        return self.file.title or str(self.file.problem.get("name", self.name))
+
+    def under(self, profile: Profile) -> Spec:
+        """The same experiment at the profile's sizes."""
+        sizes = {name: getattr(profile, name) for name in ("clients", "rounds", "seeds")}
+        given = {name: value for name, value in sizes.items() if value is not None}
+        return Spec(self.name, file=msgspec.structs.replace(self.file, **given), grid=profile.grid)
+
+    def experiment(self) -> Experiment:
+        """What is to be run, its problem opened; refused where it makes no sense."""
+        return prepare(
+            [self._narrowed(algorithm_from(table)) for table in self.file.algorithms],
+            problem=problem_from(self.file.problem),
+            clients=self.file.clients,
+            rounds=self.file.rounds,
+            seeds=SEEDS if self.file.seeds is None else self.file.seeds,
+            runtime=self.file.runtime or RUNTIME,
+        )
+
+    def _narrowed(self, algorithm: Algorithm) -> Algorithm:
+        for parameter, values in self.grid.items():
+            if has_param(algorithm, parameter):
+                algorithm = with_param(algorithm, parameter, values)
+        return algorithm
+
+    def sensitivity(self) -> list[Sensitivity]:
+        """What is varied once the grid is done."""
+        known = [algorithm_from(table) for table in self.file.algorithms]
+        return [_sensitivity(table, known=known, where=self.name) for table in self.file.sensitivity]
+
+
+def read_spec(path: str | PathLike[str]) -> Spec:
+    """The experiment in a TOML file, called like the file."""
+    spec = Spec(Path(path).stem, file=read_toml(path, SpecFile))
+    spec.sensitivity()  # refused now rather than after hours
+    return spec
+
+
+def _sensitivity(table: Mapping[str, Any], *, known: Sequence[Algorithm], where: str) -> Sensitivity:
+    name = str(table.get("algorithm", ""))
+    kind = registry.find("algorithm", name)
+    algorithm = next((each for each in known if type(each) is kind), None)
+    if algorithm is None:
+        raise InputError(f"{where}: sensitivity of {name}, which is not among the algorithms of the file; add it there")
+    values = {key: value for key, value in table.items() if key != "algorithm"}
+    for parameter, tried in values.items():
+        if not isinstance(tried, list) or not all(isinstance(each, int | float) for each in tried):
+            raise InputError(
+                f"{where}: sensitivity to {parameter} takes a list of numbers, got {tried!r}; try [0.1, 1]"
+            )
+        for each in tried:
+            with_param(algorithm, parameter, float(each))
+    listed = {parameter: tuple(map(float, tried)) for parameter, tried in values.items()}
+    return Sensitivity(name_of(algorithm, kind="algorithm"), values=listed)

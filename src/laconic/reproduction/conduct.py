@@ -1,0 +1,181 @@
+"""From experiment files to results: open the problems, time small runs, run the grids, vary what was tuned."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from laconic.datasets.cache import MissingData
+from laconic.datasets.extras import MissingExtra
+from laconic.experiments.compare import try_out
+from laconic.experiments.config import Experiment
+from laconic.experiments.pace import smaller
+from laconic.experiments.results import Results
+from laconic.experiments.schedule import Event, Failed, Sweep, silent
+from laconic.experiments.sensitivity import Study, study
+from laconic.experiments.spec import Spec
+from laconic.experiments.store import Store, Task, id_of, tasks_of
+from laconic.experiments.tuning import complete_only
+from laconic.runtimes.jobs import Engine
+
+RUNS = "runs"  # the folder of finished runs
+
+
+@dataclass(frozen=True)
+class Opening:
+    """A problem is being opened, which may take a while the first time."""
+
+    spec: Spec
+
+
+@dataclass(frozen=True)
+class Absent:
+    """An experiment that cannot run here, and what to do about it."""
+
+    spec: Spec
+    why: str
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Small runs are made to tell how long the large ones will take."""
+
+    runs: int
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """How long the sweep will take: what is asked for is long, and this was measured."""
+
+    seconds: float
+    runs: int
+    slots: int
+
+
+@dataclass(frozen=True)
+class Varying:
+    """The grids are done; the sensitivity study begins."""
+
+    runs: int
+
+
+Step = Opening | Absent | Timing | Estimate | Varying | Event
+Watch = Callable[[Step], None]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One experiment with all that came of it."""
+
+    spec: Spec
+    experiment: Experiment
+    results: Results
+    study: Study
+    varied: Results
+
+    @property
+    def id(self) -> str:
+        """A hash of what was run."""
+        return id_of(self.experiment)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """All experiments of a sweep: those that ran, those that could not, and single runs that failed."""
+
+    panels: tuple[Panel, ...]
+    absent: tuple[Absent, ...] = ()
+    failures: tuple[Failed, ...] = ()
+
+
+@dataclass(frozen=True)
+class _Opened:
+    spec: Spec
+    experiment: Experiment
+    about: Results
+    tasks: list[Task]
+
+    @classmethod
+    def of(cls, spec: Spec) -> _Opened:
+        experiment = spec.experiment()
+        return cls(spec, experiment, about=try_out(experiment), tasks=tasks_of(experiment, name=spec.name))
+
+
+def conduct(specs: Sequence[Spec], *, out: Path, engine: Engine, watch: Watch = silent) -> Outcome:
+    """Run everything that the folder does not have yet, and gather all of it."""
+    store = Store(out / RUNS)
+    opened, absent = _open(specs, watch)
+    sweep = Sweep(store, engine=engine, watch=watch)
+    about = {each.spec.name: each.about for each in opened}
+    tasks = [task for each in opened for task in each.tasks]
+    _estimate(sweep, opened, about=about, watch=watch)
+    sweep.complete(tasks, about=about)
+    panels = _vary(sweep, opened, about=about, watch=watch)
+    return Outcome(panels, absent=absent, failures=tuple(sweep.failures))
+
+
+def _open(specs: Sequence[Spec], watch: Watch) -> tuple[list[_Opened], tuple[Absent, ...]]:
+    opened, absent = [], []
+    for spec in specs:
+        watch(Opening(spec))
+        try:
+            opened.append(_Opened.of(spec))
+        except (MissingData, MissingExtra) as missing:
+            absent.append(Absent(spec, why=str(missing)))
+            watch(absent[-1])
+    return opened, tuple(absent)
+
+
+def _estimate(sweep: Sweep, opened: Sequence[_Opened], *, about: dict[str, Results], watch: Watch) -> None:
+    """Where runs are long and not there yet, time smaller ones and say what to expect."""
+    missing = [task for each in opened for task in each.tasks if not sweep.store.path(task).exists()]
+    small = smaller(missing)
+    if not small:
+        return
+    watch(Timing(runs=len(small)))
+    sweep.complete(small, about=about)
+    to_come = [*missing, *(task for each in opened for task in _stand_ins(each))]
+    seconds = sweep.pace.left(to_come, slots=sweep.engine.slots)
+    if seconds is not None:
+        watch(Estimate(seconds, runs=len(to_come), slots=sweep.engine.slots))
+
+
+def _stand_ins(opened: _Opened) -> list[Task]:
+    """As many runs of the grid as the sensitivity study will have, as what is tuned is not known yet."""
+    stand_ins = []
+    for asked in opened.spec.sensitivity():
+        alike = [task for task in opened.tasks if task.algorithm["name"] == asked.algorithm]
+        count = len(opened.experiment.seeds) * sum(map(len, asked.values.values()))
+        stand_ins += [alike[number % len(alike)] for number in range(count) if alike]
+    return stand_ins
+
+
+def _vary(sweep: Sweep, opened: Sequence[_Opened], *, about: dict[str, Results], watch: Watch) -> tuple[Panel, ...]:
+    """The sensitivity study of every experiment, around what its grid has shown to be best."""
+    begun = [_with_study(sweep, each) for each in opened]
+    tasks = [task for _, _, _, varied in begun for task in varied]
+    watch(Varying(runs=len(tasks)))
+    sweep.complete(tasks, about=about)
+    return tuple(
+        Panel(
+            each.spec,
+            experiment=each.experiment,
+            results=results,
+            study=planned,
+            varied=complete_only(sweep.results(varied, about=each.about), seeds=each.experiment.seeds),
+        )
+        for each, results, planned, varied in begun
+    )
+
+
+def _with_study(sweep: Sweep, opened: _Opened) -> tuple[_Opened, Results, Study, list[Task]]:
+    seeds = opened.experiment.seeds
+    results = complete_only(sweep.results(opened.tasks, about=opened.about), seeds=seeds)
+    planned = study(opened.spec.sensitivity(), experiment=opened.experiment, results=results)
+    return opened, results, planned, _tasks(opened, planned)
+
+
+def _tasks(opened: _Opened, planned: Study) -> list[Task]:
+    algorithms = tuple(each.algorithm for each in planned.variations)
+    return tasks_of(replace(opened.experiment, algorithms=algorithms), name=opened.spec.name)

@@ -1,0 +1,184 @@
+"""Jobs: many runs side by side, in this process, in several (joblib) or on a cluster (Ray), with the same results.
+
+Every job runs with one BLAS thread, so that sums are added in one order wherever it runs. Ray is driven directly:
+its joblib backend hands over nothing before all is done, and a finished run must be saved at once.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, Protocol, TypeVar
+
+from threadpoolctl import threadpool_limits
+
+from laconic.checks import require_one_of, require_whole
+from laconic.errors import InputError, LaconicError
+
+ENGINES = ("joblib", "ray")
+PASSED_ON = ("LACONIC_DATA", "LACONIC_CACHE")  # to the workers of a cluster
+PATIENCE = 1.0  # seconds between a worker's looks at whether the process that started it still lives
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class WorkersLost(LaconicError):
+    """A process that ran jobs is gone; what had finished is kept."""
+
+
+class Engine(Protocol):
+    """Where jobs run."""
+
+    @property
+    def slots(self) -> int:
+        """How many jobs run at the same time."""
+        ...
+
+    def results(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
+        """The task of every item with the item's place, in the order in which they finish."""
+        ...
+
+
+def engine(name: str = "joblib", *, processes: int | None = None, address: str | None = None) -> Engine:
+    """The engine of that name; without ``processes`` it takes every core there is, one where joblib is missing.
+
+    >>> engine(processes=1)
+    Here()
+    """
+    require_one_of("engine", name, choices=ENGINES)
+    if processes is not None:
+        require_whole("processes", processes, least=1)
+    if name == "ray":
+        return OnRay(address=address, processes=processes)
+    if address is not None:
+        raise InputError("an address is that of a Ray cluster; try --engine ray with it")
+    wanted = processes or (cores() if find_spec("joblib") else 1)
+    return Here() if wanted == 1 else Processes(wanted)
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+@dataclass(frozen=True)
+class Here:
+    """One job after the other, in this process."""
+
+    slots: int = 1
+
+    def results(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
+        """In order."""
+        for place, item in enumerate(items):
+            yield _on_one_thread(task, place, item)
+
+    def __repr__(self) -> str:
+        return "Here()"
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Several processes of this machine, by joblib."""
+
+    slots: int
+
+    def results(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
+        """As they finish; the generator's end, however it comes, stops the processes."""
+        joblib = _package("joblib", extra="data")
+        work = joblib.delayed(_in_worker)
+        parent = os.getpid()
+        try:
+            with joblib.parallel_config(backend="loky", n_jobs=self.slots, inner_max_num_threads=1):
+                parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs")
+                yield from parallel(work(task, place, item, parent) for place, item in enumerate(items))
+        except import_module("joblib.externals.loky.process_executor").TerminatedWorkerError:
+            raise WorkersLost(
+                "a process that ran jobs was ended from outside, perhaps as memory ran out; "
+                "finished runs are kept: start again, with fewer processes at a time (--jobs)"
+            ) from None
+
+
+@dataclass(frozen=True)
+class OnRay:
+    """A Ray cluster: the one at the address, else one started here and stopped afterwards."""
+
+    address: str | None = None
+    processes: int | None = None
+
+    @property
+    def slots(self) -> int:
+        """As many as the cluster has cores; before it is connected, those of this machine."""
+        ray = _package("ray", extra="ray")
+        return int(ray.cluster_resources().get("CPU", 1)) if ray.is_initialized() else self.processes or cores()
+
+    def results(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
+        """As they finish."""
+        ray = _package("ray", extra="ray")
+        ours = not ray.is_initialized()
+        if ours:
+            self._connect(ray)
+        try:
+            remote = ray.remote(_on_one_thread)
+            waiting = [remote.remote(task, place, item) for place, item in enumerate(items)]
+            while waiting:
+                done, waiting = ray.wait(waiting)
+                yield from ray.get(done)
+        except (ray.exceptions.WorkerCrashedError, ray.exceptions.RaySystemError) as error:
+            raise WorkersLost(
+                f"a Ray worker is gone ({_first_line(error)}); finished runs are kept: start again"
+            ) from None
+        finally:
+            if ours:
+                ray.shutdown()
+
+    def _connect(self, ray: Any) -> None:
+        passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        options: dict[str, Any] = {"runtime_env": {"env_vars": passed}} if passed else {}
+        if self.address is None:
+            options |= {"num_cpus": self.processes or cores(), "include_dashboard": False}
+        try:
+            ray.init(address=self.address, logging_level="ERROR", log_to_driver=False, **options)
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            where = self.address or "this machine"
+            raise InputError(f"no Ray cluster at {where}: {_first_line(error)}; try ray start --head there") from None
+
+
+def _first_line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+def _on_one_thread(task: Callable[[Item], Result], place: int, item: Item) -> tuple[int, Result]:
+    with threadpool_limits(limits=1):
+        return place, task(item)
+
+
+def _in_worker(task: Callable[[Item], Result], place: int, item: Item, parent: int) -> tuple[int, Result]:
+    """In a process of its own: Ctrl-C is the parent's to handle, and its death ends this process too."""
+    with suppress(ValueError):  # only a main thread may
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if not any(thread.name == "follow" for thread in threading.enumerate()):
+        threading.Thread(target=_follow, args=(parent,), name="follow", daemon=True).start()
+    return _on_one_thread(task, place, item)
+
+
+def _follow(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(PATIENCE)
+    os._exit(1)
+
+
+def _package(name: str, *, extra: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise InputError(f"{name} is not installed; try: pip install 'laconic[{extra}]'") from None
