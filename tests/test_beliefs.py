@@ -11,8 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
 
-from laconic import beliefs
 from laconic.beliefs import (
+    SLACK,
     Belief,
     BlankEmbedding,
     ExactBelief,
@@ -119,7 +119,7 @@ def test_in_whatever_steps_points_come_and_repeat_the_belief_is_that_of_all_of_t
     learnt = [(items[numbers], data(len(numbers), seed=seed + 1)[1]) for numbers in steps]
     X, y = joined((np.empty((0, 2)), np.empty(0)), *learnt)
     Xs = np.concatenate([items[:4], data(3, seed=99)[0]])
-    with patch.multiple(beliefs, SMALL_FACTOR=small, CHUNK_ROWS=chunk):
+    with patch.multiple("laconic.beliefs.exact", SMALL_FACTOR=small, CHUNK_ROWS=chunk):
         belief = exact(*learnt)
     assert_says(belief, naive.posterior(naive.gaussian(1.5), X, y, Xs, 0.3), Xs, atol=1e-9)
     assert belief.information == pytest.approx(naive.log_det(naive.gaussian(1.5), X, 0.3), abs=1e-9)
@@ -142,12 +142,12 @@ def test_a_large_factor_carries_repeats_along_but_never_more_than_a_quarter(batc
     items, _ = data(40, dim=3)
     belief, learnt = exact((items, np.zeros(40)), dim=3), [(items, np.zeros(40))]
     longest = 0
-    with patch.object(beliefs, "SMALL_FACTOR", 10):
+    with patch("laconic.beliefs.exact.SMALL_FACTOR", 10):
         for turn in range(0, 420, batch):
             new = items[np.arange(turn, turn + batch) % 40], np.full(batch, float(turn))
             belief, learnt = belief.extended(*new), [*learnt, new]
             longest = max(longest, len(belief.points))
-    assert longest <= beliefs.SLACK * 40
+    assert longest <= SLACK * 40
     assert (longest > 40) == (batch < 10)
     X, y = joined(*learnt)
     Xs, _ = data(5, dim=3, seed=2)
@@ -197,6 +197,43 @@ def test_beliefs_of_one_history_share_memory() -> None:
     assert new.factor.blocks[0] is old.factor.blocks[0]
 
 
+@pytest.mark.parametrize("first", [0, 3, 255, 256, 300])
+def test_a_view_is_continued_by_the_belief_that_learnt_more(first: int) -> None:
+    old = exact(data(first, dim=3), dim=3)
+    new = old.extended(*data(9, dim=3, seed=5)).extended(*data(3, dim=3, seed=6))
+    Xs, _ = data(7, dim=3, seed=7)
+    assert new.continues(old)
+    continued, view = new.continued(old.view(Xs)), new.view(Xs)
+    assert_array_equal(continued.points, Xs)
+    for field in ("features", "mean", "signal", "residual"):
+        assert_allclose(getattr(continued, field), getattr(view, field), atol=1e-11)
+
+
+def test_a_belief_that_counts_points_again_or_is_another_one_does_not_continue() -> None:
+    X, y = data(9)
+    for rewards in (y, np.zeros(9)):  # without rewards only the counts tell
+        old = exact((X, rewards))
+        assert not old.extended(X[:2], rewards[:2]).continues(old)
+        assert not exact((X[::-1].copy(), rewards)).continues(old)
+        assert not old.continues(old.extended(*data(3, seed=5)))
+        assert old.continues(old)
+
+
+def test_features_at_hand_spare_work_and_change_nothing() -> None:
+    old, new, (Xs, _) = exact(data(200)), data(9, seed=5), data(5, seed=6)
+    features = old.view(np.concatenate([new[0], Xs])).features.T
+    recalling = old.recalling(np.concatenate([new[0], Xs]), features)
+    with patch.object(type(old.factor), "solve", autospec=True, side_effect=type(old.factor).solve) as solve:
+        belief = recalling.extended(*new)
+    assert [call.kwargs.get("done") for call in solve.call_args_list] == [200]
+    view = old.extended(*new).view(Xs)
+    assert_says(belief, (view.mean, view.variance), Xs, atol=1e-12)
+    assert belief.recall is None
+    unknown = data(9, seed=8)
+    view = old.extended(*unknown).view(Xs)
+    assert_says(recalling.extended(*unknown), (view.mean, view.variance), Xs, atol=1e-12)
+
+
 def test_learning_nothing_changes_nothing() -> None:
     belief = exact(data(5))
     same = belief.extended(np.empty((0, 2)), np.empty(0))
@@ -215,7 +252,30 @@ def test_a_view_of_one_point_is_a_column_of_the_view_of_all() -> None:
             assert_allclose(getattr(one, field), getattr(alone, field), atol=1e-13)
 
 
+@pytest.mark.parametrize("n", [0, 5, 300])
+def test_a_factor_in_single_precision_says_nearly_the_same_in_half_the_memory(n: int) -> None:
+    learnt, again, (Xs, _) = data(n, dim=3), repeats(40, items=9, dim=3, seed=5), data(7, dim=3, seed=6)
+    wide = exact(learnt, again, dim=3)
+    narrow = ExactBelief.empty(kernel=Gaussian(1.5), lam=0.3, dim=3, dtype="float32")
+    narrow = narrow.extended(*learnt).extended(*again)
+    view = wide.view(Xs)
+    assert_says(narrow, (view.mean, view.variance), Xs, atol=1e-4)
+    assert narrow.information == pytest.approx(wide.information, rel=1e-4)
+    assert narrow.view(Xs).mean.dtype == narrow.view(Xs).variance.dtype == np.float64
+    assert {block.panel.dtype for block in narrow.factor.blocks} == {np.dtype(np.float32)}
+    assert_same_bits(narrow, restored(narrow, narrow.arrays()), Xs)
+
+
 # Finite
+
+
+@pytest.mark.parametrize("n", [0, 40])
+def test_coordinates_in_single_precision_say_nearly_the_same(n: int) -> None:
+    (X, y), (S, _), (Xs, _) = data(n), data(8, seed=3), data(6, seed=2)
+    embedding = NystromEmbedding(kernel=Gaussian(4.0), dictionary=S, dtype="float32")
+    narrow = FiniteBelief(embedding=embedding, lam=0.3, statistics=Statistics.of(embedding, X, y))
+    assert_says(narrow, naive.nystrom(naive.gaussian(4.0), S, X, y, Xs, 0.3), Xs, atol=1e-4)
+    assert_same_bits(narrow, restored(narrow, narrow.arrays()), Xs)
 
 
 @pytest.mark.parametrize("n", [0, 1, 40])
@@ -326,7 +386,7 @@ def assert_same_bits(one: Belief, other: Belief, Xs: Floats) -> None:
 @given(steps=STEPS)
 def test_an_exact_belief_is_restored_to_the_last_bit(small: int, chunk: int, steps: list[list[int]]) -> None:
     items, _ = data(9)
-    with patch.multiple(beliefs, SMALL_FACTOR=small, CHUNK_ROWS=chunk):
+    with patch.multiple("laconic.beliefs.exact", SMALL_FACTOR=small, CHUNK_ROWS=chunk):
         belief = exact(*[(items[numbers], data(len(numbers), seed=3)[1]) for numbers in steps])
         arrays = {name: array.copy() for name, array in belief.arrays().items()}
         twin = restored(exact(), arrays)

@@ -36,14 +36,16 @@ def test_every_version_knows_its_own_points_however_versions_branch(steps: list[
     for stored, model in versions:
         assert stored.rows.values[:, 0].tolist() == model
         assert stored.distinct == len(set(model))
-        assert [stored.repeats(column([value])) for value in alphabet] == [int(value in model) for value in alphabet]
+        expected = [model.index(value) if value in model else -1 for value in alphabet]
+        assert stored.rows_of(column(alphabet)).tolist() == expected
 
 
 def test_two_extensions_of_nothing_do_not_know_each_others_points() -> None:
     empty = GrowingPoints.empty(1)
     one, other = empty.appended(column([1])), empty.appended(column([2]))
-    assert one.repeats(column([1, 2])) == other.repeats(column([1, 2])) == 1
-    assert empty.repeats(column([1, 2])) == empty.distinct == 0
+    assert one.rows_of(column([1, 2])).tolist() == [0, -1]
+    assert other.rows_of(column([1, 2])).tolist() == [-1, 0]
+    assert empty.rows_of(column([1, 2])).tolist() == [-1, -1]
 
 
 def test_appending_to_the_newest_version_copies_nothing_while_there_is_room() -> None:

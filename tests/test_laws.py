@@ -34,6 +34,7 @@ from tests.naive import Floats, Naive
 
 CLOSE = 1e-8
 SEED = 7
+FEW = settings(max_examples=max(settings().max_examples // 3, 1))
 
 
 @dataclass(frozen=True)
@@ -47,13 +48,14 @@ class Case:
     lam: float = 1.0
     alpha: float = 1.0
     D: float = 2.0
+    runtime: str = "loopback"
 
     @property
     def steps(self) -> int:
         return self.clients * self.rounds
 
-    def run(self, algorithm: Algorithm, *, seed: int = SEED, runtime: str = "loopback") -> Run:
-        return run(algorithm, self.log, clients=self.clients, rounds=self.rounds, seed=seed, runtime=runtime)
+    def run(self, algorithm: Algorithm, *, seed: int = SEED) -> Run:
+        return run(algorithm, self.log, clients=self.clients, rounds=self.rounds, seed=seed, runtime=self.runtime)
 
     def replay(self, name: str, one: Run, **changed: Any) -> Naive:
         """The same run by the naive reference, which makes the same choices and says how good they were."""
@@ -80,7 +82,14 @@ def uniforms(seed: int) -> naive.Uniforms:
 
 
 def draw_log(
-    steps: int, *, arms: int, dim: int, kind: str = "fresh", masked: bool = False, noise: float = 0.1, seed: int = 0
+    steps: int,
+    *,
+    arms: int,
+    dim: int,
+    kind: str = "fresh",
+    masked: bool = False,
+    rewards: str = "smooth",
+    seed: int = 0,
 ) -> Log:
     """Arms that are fresh at every step, from a catalogue, or all equal; perhaps not all of them exist."""
     rng = np.random.default_rng(seed)
@@ -93,7 +102,12 @@ def draw_log(
     if mask is not None:
         mask[np.arange(steps), rng.integers(arms, size=steps)] = True
     means = np.cos(3 * x @ rng.uniform(-1, 1, dim))
-    return Log(x, means=means, noise=noise * rng.standard_normal(steps), mask=mask)
+    if rewards == "none":
+        means[:] = 0.0
+    elif rewards == "yes or no":
+        means = (means > 0.5).astype(float)
+    noise = 0.1 * rng.standard_normal(steps) if rewards == "smooth" else np.zeros(steps)
+    return Log(x, means=means, noise=noise, mask=mask)
 
 
 def recorded(problem: Problem, *, clients: int, rounds: int, seed: int = SEED) -> Log:
@@ -117,7 +131,7 @@ def cases(draw: st.DrawFn) -> Case:
         dim=draw(st.sampled_from([1, 2, 4])),
         kind=draw(st.sampled_from(["fresh", "catalogue", "equal"])),
         masked=draw(st.booleans()),
-        noise=draw(st.sampled_from([0.0, 0.1])),
+        rewards=draw(st.sampled_from(["smooth", "exact", "none", "yes or no"])),
         seed=draw(st.integers(0, 2**32)),
     )
     return Case(
@@ -128,6 +142,7 @@ def cases(draw: st.DrawFn) -> Case:
         lam=draw(st.sampled_from([0.05, 0.3, 1.0])),
         alpha=draw(st.sampled_from([0.0, 0.3, 1.0])),
         D=draw(st.sampled_from([0.0, 0.4, 2.0, 5.0, 20.0])),
+        runtime=draw(st.sampled_from(list(RUNTIMES))),
     )
 
 
@@ -144,28 +159,28 @@ def assert_agree(one: Run, reference: Naive) -> None:
 # Choices, syncs and scalars are those of the naive reference
 
 
-@settings(max_examples=25)
+@FEW
 @given(case=cases())
 def test_dis_kernel_ucb_chooses_as_the_reference_on_any_size(case: Case) -> None:
     one = case.run(DisKernelUCB(Gaussian(case.gamma), D=case.D, lam=case.lam, alpha=case.alpha))
     assert_agree(one, case.replay("DisKernelUCB", one))
 
 
-@settings(max_examples=25)
+@FEW
 @given(case=cases())
 def test_dis_lin_ucb_chooses_as_the_reference_on_any_size(case: Case) -> None:
     one = case.run(DisLinUCB(D=case.D, lam=case.lam, alpha=case.alpha))
     assert_agree(one, case.replay("DisLinUCB", one))
 
 
-@settings(max_examples=15)
+@FEW
 @given(case=cases())
 def test_one_kernel_ucb_chooses_as_the_reference_on_any_size(case: Case) -> None:
     one = case.run(OneKernelUCB(Gaussian(case.gamma), lam=case.lam, alpha=case.alpha))
     assert_agree(one, case.replay("OneKernelUCB", one))
 
 
-@settings(max_examples=15)
+@FEW
 @given(case=cases())
 def test_n_kernel_ucb_chooses_as_the_reference_on_any_size(case: Case) -> None:
     one = case.run(NKernelUCB(Gaussian(case.gamma), lam=case.lam, alpha=case.alpha))
@@ -173,7 +188,7 @@ def test_n_kernel_ucb_chooses_as_the_reference_on_any_size(case: Case) -> None:
 
 
 @pytest.mark.parametrize("cold_start", ["paper", "local"])
-@settings(max_examples=20)
+@FEW
 @given(case=cases(), qbar=st.sampled_from([0.05, 0.5, 3.0, 1e9, math.inf]), seed=st.integers(0, 99))
 def test_approx_chooses_as_the_reference_on_any_size(cold_start: Any, case: Case, qbar: float, seed: int) -> None:
     algorithm = ApproxDisKernelUCB(
@@ -183,11 +198,11 @@ def test_approx_chooses_as_the_reference_on_any_size(cold_start: Any, case: Case
     assert_agree(one, case.replay("ApproxDisKernelUCB", one, qbar=qbar, cold_start=cold_start))
 
 
-def longer(kind: str) -> Case:
+def longer(kind: str, *, runtime: str = "loopback") -> Case:
     """Long enough for several syncs, tails that fold and points that collapse."""
     masked = kind == "masked"
-    log = draw_log(120, arms=6, dim=3, kind="fresh" if masked else kind, masked=masked, seed=11)
-    return Case(log, clients=4, rounds=30, gamma=1.3, lam=0.4, alpha=0.5, D=3.0)
+    log = draw_log(96, arms=6, dim=3, kind="fresh" if masked else kind, masked=masked, seed=11)
+    return Case(log, clients=4, rounds=24, gamma=1.3, lam=0.4, alpha=0.5, D=3.0, runtime=runtime)
 
 
 @pytest.mark.parametrize("kind", ["fresh", "catalogue", "masked"])
@@ -200,8 +215,11 @@ def longer(kind: str) -> Case:
         ("NKernelUCB", lambda c: NKernelUCB(Gaussian(c.gamma), lam=c.lam, alpha=c.alpha)),
     ],
 )
-def test_a_longer_run_is_that_of_the_reference(kind: str, name: str, make: Callable[[Case], Algorithm]) -> None:
-    case = longer(kind)
+@pytest.mark.parametrize("runtime", RUNTIMES)
+def test_a_longer_run_is_that_of_the_reference(
+    kind: str, name: str, make: Callable[[Case], Algorithm], runtime: str
+) -> None:
+    case = longer(kind, runtime=runtime)
     one = case.run(make(case))
     assert (one.syncs > 2) == (name != "NKernelUCB")
     assert_agree(one, case.replay(name, one))
@@ -209,9 +227,9 @@ def test_a_longer_run_is_that_of_the_reference(kind: str, name: str, make: Calla
 
 @pytest.mark.parametrize("kind", ["fresh", "catalogue", "masked"])
 @pytest.mark.parametrize("qbar", [0.3, math.inf])
-@pytest.mark.parametrize("cold_start", ["paper", "local"])
-def test_a_longer_run_of_approx_is_that_of_the_reference(kind: str, qbar: float, cold_start: Any) -> None:
-    case = longer(kind)
+@pytest.mark.parametrize(("cold_start", "runtime"), [("paper", "lockstep"), ("local", "loopback")])
+def test_a_longer_run_of_approx_is_that_of_the_reference(kind: str, qbar: float, cold_start: Any, runtime: str) -> None:
+    case = longer(kind, runtime=runtime)
     algorithm = ApproxDisKernelUCB(
         Gaussian(case.gamma), D=case.D, lam=case.lam, alpha=case.alpha, qbar=qbar, cold_start=cold_start
     )
@@ -236,16 +254,34 @@ def test_another_kernel_is_replayed_too() -> None:
     assert_agree(one, case.replay("DisKernelUCB", one, kernel=lambda X, Y: theirs(X, Y)))
 
 
+@pytest.mark.parametrize("runtime", RUNTIMES)
+@pytest.mark.parametrize("kind", ["fresh", "catalogue"])
+def test_in_single_precision_no_choice_is_much_worse_than_the_best(kind: str, runtime: str) -> None:
+    case = longer(kind, runtime=runtime)
+    kernel = Gaussian(case.gamma)
+    for name, algorithm in (
+        ("DisKernelUCB", DisKernelUCB(kernel, D=case.D, lam=case.lam, alpha=case.alpha, dtype="float32")),
+        ("OneKernelUCB", OneKernelUCB(kernel, lam=case.lam, alpha=case.alpha, dtype="float32")),
+        ("ApproxDisKernelUCB", ApproxDisKernelUCB(kernel, D=case.D, lam=case.lam, alpha=case.alpha, dtype="float32")),
+    ):
+        one = case.run(algorithm)
+        replayed = case.replay(name, one, qbar=0.3)
+        assert (replayed.within <= 1e-4 * replayed.scales).all()
+        assert one.sync_steps.tolist() == replayed.syncs
+
+
 THEORY = Theory(S=0.8, R=0.2, delta=0.05, epsilon=0.02)
 
 
 def theoretical(context: naive.Context) -> float:
-    """The α of SPEC §2 for what a client knows; Approx uses its own also on exact local models."""
-    shared = {"lam": context.lam, "clients": context.clients, "S": 0.8, "R": 0.2, "delta": 0.05}
-    return naive.exact_alpha(context.kernel, context.X, **shared)  # type: ignore[arg-type]
+    """The exact α of SPEC §2 for what a client knows."""
+    return naive.exact_alpha(
+        context.kernel, context.X, lam=context.lam, clients=context.clients, S=0.8, R=0.2, delta=0.05
+    )
 
 
 def theoretical_nystrom(context: naive.Context) -> float:
+    """The Nyström α, also on the exact local model of a cold start."""
     if context.estimator == "exact":
         information = naive.log_det(context.kernel, context.X, context.lam)
     else:
@@ -255,9 +291,9 @@ def theoretical_nystrom(context: naive.Context) -> float:
     )
 
 
-@pytest.mark.parametrize("kind", ["fresh", "catalogue"])
-def test_the_theoretical_alpha_follows_what_a_client_knows(kind: str) -> None:
-    case = replace(longer(kind), rounds=15)
+@pytest.mark.parametrize(("kind", "runtime"), [("fresh", "loopback"), ("catalogue", "lockstep")])
+def test_the_theoretical_alpha_follows_what_a_client_knows(kind: str, runtime: str) -> None:
+    case = replace(longer(kind, runtime=runtime), rounds=15)
     for name, algorithm, alpha in (
         ("DisKernelUCB", DisKernelUCB(Gaussian(case.gamma), D=3.0, lam=case.lam, alpha=THEORY), theoretical),
         ("NKernelUCB", NKernelUCB(Gaussian(case.gamma), lam=case.lam, alpha=THEORY), theoretical),
@@ -265,14 +301,15 @@ def test_the_theoretical_alpha_follows_what_a_client_knows(kind: str) -> None:
     ):
         one = case.run(algorithm)
         assert_agree(one, case.replay(name, one, alpha=alpha))
-    for cold_start in ("paper", "local"):
+    starts: list[Any] = ["paper", "local"]
+    for cold_start in starts:
         approx = ApproxDisKernelUCB(
             Gaussian(case.gamma),
             D=3.0,
             lam=case.lam,
             alpha=THEORY,
             qbar=0.5,
-            cold_start=cold_start,  # type: ignore[arg-type]
+            cold_start=cold_start,
         )
         one = case.run(approx)
         assert one.syncs > 1
@@ -284,12 +321,12 @@ def test_the_theoretical_alpha_follows_what_a_client_knows(kind: str) -> None:
 
 
 def test_equal_arms_are_drawn_and_the_draw_does_not_depend_on_the_algorithm() -> None:
-    log = draw_log(200, arms=4, dim=2, kind="equal", seed=3)
-    case = Case(log, clients=4, rounds=50)
+    log = draw_log(120, arms=4, dim=2, kind="equal", seed=3)
+    case = Case(log, clients=4, rounds=30)
     runs = [case.run(algorithm) for algorithm in (DisKernelUCB(), OneKernelUCB(), NKernelUCB(), DisLinUCB())]
     for one in runs:
         assert_array_equal(one.choices, runs[0].choices)
-    shares = np.bincount(runs[0].choices, minlength=4) / 200
+    shares = np.bincount(runs[0].choices, minlength=4) / 120
     assert_allclose(shares, 0.25, atol=0.12)
     assert not np.array_equal(runs[0].choices, case.run(DisKernelUCB(), seed=SEED + 1).choices)
 
@@ -356,11 +393,11 @@ def test_right_after_a_sync_approx_with_every_point_kept_is_exact(
 
 @pytest.mark.parametrize("dim", [1, 3, 8])
 @pytest.mark.parametrize("kind", ["fresh", "catalogue"])
-@pytest.mark.parametrize("D", [0.0, 1.0, 10.0])
+@pytest.mark.parametrize("D", [0.0, 5.0])
 def test_with_a_linear_kernel_dis_kernel_ucb_and_dis_lin_ucb_choose_the_same_arms(
     dim: int, kind: str, D: float
 ) -> None:
-    case = Case(draw_log(120, arms=5, dim=dim, kind=kind, seed=dim), clients=4, rounds=30)
+    case = Case(draw_log(80, arms=5, dim=dim, kind=kind, seed=dim), clients=4, rounds=20)
     kernelised = case.run(DisKernelUCB(Linear(), D=D, lam=0.5, alpha=0.7))
     primal = case.run(DisLinUCB(D=D, lam=0.5, alpha=0.7))
     assert_array_equal(kernelised.choices, primal.choices)
@@ -373,11 +410,9 @@ class ByHand:
     """DisKernelUCB with another trigger."""
 
     trigger: Trigger
-    kernel: Gaussian = Gaussian()
-    lam: float = 0.5
 
     def plan(self, dim: int, /) -> Plan:
-        return replace(DisKernelUCB(self.kernel, lam=self.lam).plan(dim), trigger=self.trigger)
+        return replace(DisKernelUCB(lam=0.5).plan(dim), trigger=self.trigger)
 
 
 @pytest.mark.parametrize("kind", ["fresh", "catalogue", "equal"])
@@ -429,12 +464,12 @@ class Spy:
 
     messages: int = 0
     scalars: int = 0
-    bytes: int = 0
+    size: int = 0
 
     def encode(self, message: Message) -> bytes:
         data = encode(message)
         self.messages += 1
-        self.bytes += len(data)
+        self.size += len(data)
         self.scalars += sum(array.size for array in payload_of(decode(data)).values.values())
         return data
 
@@ -458,12 +493,12 @@ def test_the_ledger_is_the_sum_of_the_encoded_messages(algorithm: Algorithm, cli
     with patch.object(network, "encode", spy.encode):
         for _, net, _ in steps_of(case, algorithm, delivery=Delivery(through_bytes=True)):
             total = net.ledger.total
-            assert (total.messages, total.scalars, total.bytes) == (spy.messages, spy.scalars, spy.bytes)
+            assert (total.messages, total.scalars, total.bytes) == (spy.messages, spy.scalars, spy.size)
     assert (spy.messages > 0) == (not isinstance(algorithm, NKernelUCB))
     one = case.run(algorithm)
     assert one.ledger.total == net.ledger.total
     by_client = net.ledger.by("client", "direction").values()
-    assert sum(count.bytes for count in by_client) == spy.bytes
+    assert sum(count.bytes for count in by_client) == spy.size
 
 
 def scalars_by(one: Run) -> dict[tuple[int | str, ...], int]:
@@ -555,9 +590,9 @@ def assert_same_run(one: Run, other: Run) -> None:
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=repr)
-@pytest.mark.parametrize("kind", ["fresh", "catalogue", "equal"])
+@pytest.mark.parametrize("kind", ["fresh", "catalogue"])
 def test_order_of_delivery_and_bytes_change_no_choice(algorithm: Algorithm, kind: str) -> None:
-    case = Case(draw_log(60, arms=4, dim=3, kind=kind, seed=8), clients=5, rounds=12)
+    case = Case(draw_log(60, arms=4, dim=3, kind=kind, seed=8), clients=5, rounds=9)
     plain = play(case, algorithm, None)
     for delivery in (
         Delivery(through_bytes=True),
@@ -572,7 +607,7 @@ def test_order_of_delivery_and_bytes_change_no_choice(algorithm: Algorithm, kind
 @pytest.mark.parametrize("kind", ["fresh", "catalogue", "equal"])
 def test_the_runtime_changes_no_choice(runtime: str, algorithm: Algorithm, kind: str) -> None:
     case = Case(draw_log(60, arms=4, dim=3, kind=kind, masked=kind == "fresh", seed=9), clients=5, rounds=12)
-    assert_same_run(case.run(algorithm, runtime=runtime), case.run(algorithm))
+    assert_same_run(replace(case, runtime=runtime).run(algorithm), case.run(algorithm))
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=repr)
@@ -596,4 +631,4 @@ def test_one_plan_serves_many_runs() -> None:
     for _ in range(2):
         *_, (_, net, _) = steps_of(case, Again())
         beliefs.append(net.server.belief.arrays()["growth"])
-    assert_array_equal(*beliefs)
+    assert_array_equal(beliefs[0], beliefs[1])

@@ -49,6 +49,16 @@ def test_a_pivot_lost_to_rounding_is_lifted(n: int) -> None:
         assert np.abs(L @ L.T - A).max() <= 1e-9 * n * A.max()
 
 
+def test_a_row_of_which_cancellation_leaves_nothing_is_lifted_relative_to_what_it_was() -> None:
+    factor, solved = GrowingFactor().appended(np.eye(1)), np.full((1, 2), 1.0 + 1e-13)
+    corner = np.ones((2, 2))
+    assert (corner - solved.T @ solved < 0).all()
+    _, rows = factor.extended(solved, corner)
+    np.testing.assert_allclose(rows @ rows.T, corner, atol=1e-11)
+    with pytest.raises(KernelError, match="larger lam"):
+        factor.extended(np.full((1, 2), 1.1), corner)
+
+
 @pytest.mark.parametrize("bad", [-np.eye(3), np.array([[1.0, 2.0], [2.0, 1.0]])])
 def test_what_rounding_does_not_explain_is_refused_with_advice(bad: Floats) -> None:
     with pytest.raises(KernelError, match="larger lam"):
@@ -56,7 +66,8 @@ def test_what_rounding_does_not_explain_is_refused_with_advice(bad: Floats) -> N
 
 
 def test_a_triangular_solve_leaves_the_right_hand_side_alone() -> None:
-    L, B = np.linalg.cholesky(positive_definite(6)), np.ones((6, 2))
+    L: Floats = np.asarray(np.linalg.cholesky(positive_definite(6)))
+    B: Floats = np.ones((6, 2))
     np.testing.assert_allclose(L @ solve_lower(L, B), B, rtol=1e-12)
     np.testing.assert_array_equal(B, np.ones((6, 2)))
     empty = np.empty((0, 4))
@@ -132,12 +143,22 @@ def test_two_extensions_of_one_factor_do_not_disturb_each_other(first: int) -> N
 
 
 def test_the_first_extension_shares_the_memory_of_its_base() -> None:
-    A = positive_definite(30)
-    base = grown(A, [20], block_rows=LARGE_BLOCK)
+    A = positive_definite(60)
+    base = grown(A[:30, :30], [20, 10], block_rows=LARGE_BLOCK)
     child, _ = extension(base, A)
-    assert child.blocks[0] is base.blocks[0]
+    assert child.blocks == base.blocks
     sibling, _ = extension(base, A)
-    assert sibling.blocks[0] is not base.blocks[0]
+    assert sibling.blocks[0] is base.blocks[0]  # it is full, so nobody appends to it
+    assert sibling.blocks[1] is not base.blocks[1]
+
+
+@pytest.mark.parametrize("size", [1, 5, 16, 17, 40])
+def test_a_small_factor_solves_to_the_same_bits_in_whatever_steps_it_grew(size: int) -> None:
+    A = positive_definite(size)
+    slowly = grown(A, [1] * size, block_rows=SMALL_BLOCK)
+    at_once = GrowingFactor(block_rows=SMALL_BLOCK).appended(slowly.matrix())
+    B = np.random.default_rng(0).standard_normal((size, 3))
+    np.testing.assert_array_equal(at_once.solve(B.copy()), slowly.solve(B.copy()))
 
 
 # Pivoting

@@ -148,6 +148,7 @@ def drifting(X: Any, Y: Any) -> Any:
         (OddKernel(lambda X, Y: (X @ Y.T).astype("f4")), "holds float32 instead of float64"),
         (OddKernel(lambda X, Y: (X @ Y.T) / (X @ Y.T).max()), "on empty sets: .* raised ValueError"),
         (OddKernel(lambda X, Y: (X @ Y.T).tolist()), "must be a numpy array, not list"),
+        (OddKernel(lambda X, Y: (X[:, None] * Y).sum(axis=2)), "on stacks of sets: "),
         (OddKernel(lambda X, Y: X @ Y.T, diag=lambda X: np.zeros((len(X), 1))), r"diag\(X\) has shape \(6, 1\)"),
     ],
 )
@@ -263,6 +264,29 @@ def test_every_belief_of_ours_passes_with_and_without_data(count: int) -> None:
 
 def test_a_belief_in_coordinates_of_ones_own_passes() -> None:
     check_belief(FiniteBelief.empty(embedding=Waves(dim=3), lam=2.0))
+
+
+@dataclass(frozen=True)
+class Borrowing(Waves):
+    """Hands out the points themselves, which are then overwritten."""
+
+    size: int = 3
+
+    def embed(self, X: Any) -> Any:
+        return X.T
+
+
+def test_coordinates_that_are_not_an_array_of_their_own_are_found_out() -> None:
+    says(
+        lambda: check_belief(FiniteBelief.empty(embedding=Borrowing(dim=3), lam=2.0)),
+        "view of 1 points: it changes the points that it is given",
+    )
+
+
+def test_beliefs_in_single_precision_pass() -> None:
+    check_belief(ExactBelief.empty(kernel=Gaussian(), lam=0.5, dim=2, dtype="float32").extended(*learnt(20)))
+    embedding = NystromEmbedding(kernel=Gaussian(), dictionary=learnt(6)[0], dtype="float32")
+    check_belief(FiniteBelief.empty(embedding=embedding, lam=0.5))
 
 
 def test_a_dictionary_learnt_after_a_cold_start_is_restored_from_the_plans_exact_belief() -> None:
@@ -442,7 +466,8 @@ class Lighter(ShareData):
 
 
 class Forgetting(ShareStatistics):
-    replaces: ClassVar[bool] = False
+    def __post_init__(self) -> None:
+        """Leave ``replaces`` at what most phases say."""
 
 
 class ByArrival(ShareStatistics):

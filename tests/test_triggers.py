@@ -1,6 +1,7 @@
 """Triggers: the thresholds of Eq. 2 and Eq. 4, their margin, and how they combine."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -88,13 +89,13 @@ def test_combinations_are_values_and_nest() -> None:
 def test_a_trigger_works_elementwise_on_the_news_of_many_clients(trigger: Trigger) -> None:
     rng = np.random.default_rng(0)
     count, log_det, variance = rng.integers(0, 6, 200), rng.uniform(0, 2, 200), rng.uniform(0, 4, 200)
-    fired = trigger.fires(News(count, log_det, variance, np.zeros(200)))  # type: ignore[arg-type]
+    fired: Any = trigger.fires(News(count, log_det, variance, np.zeros(200)))  # type: ignore[arg-type]
     alone = [
         trigger.fires(news(count=int(n), log_det=float(g), variance=float(v)))
         for n, g, v in zip(count, log_det, variance, strict=True)
     ]
     np.testing.assert_array_equal(fired, alone)
-    assert np.shape(fired) == (200,)
+    assert fired.shape == (200,)
 
 
 @pytest.mark.parametrize("D", [-1e-9, math.nan, math.inf, "5", None])

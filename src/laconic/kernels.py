@@ -44,7 +44,7 @@ class _Algebra:
         return Sum(left=as_kernel(self), right=as_kernel(other))
 
     def __mul__(self: Any, other: Any) -> Product | Scaled:
-        if isinstance(other, int | float):
+        if isinstance(other, int | float | np.number):
             return Scaled(kernel=as_kernel(self), scale=float(other))
         return Product(left=as_kernel(self), right=as_kernel(other))
 
@@ -243,7 +243,7 @@ class Foreign(_Algebra):
 
     def __call__(self, X: Floats, Y: Floats, /) -> Floats:
         if X.ndim > 2 or Y.ndim > 2:
-            return self._stacked(X, Y)
+            return _stacked(self, X, Y)  # somebody else's kernel may not take stacks
         if len(X) == 0 or len(Y) == 0:
             return np.zeros((len(X), len(Y)))
         K = np.array(self.function(X, Y), dtype=np.float64, order="C")  # a copy: solves overwrite it
@@ -252,15 +252,6 @@ class Foreign(_Algebra):
                 f"kernel {self.function!r} returned shape {K.shape} for {len(X)} and {len(Y)} points; "
                 f"it must return the whole matrix, {(len(X), len(Y))}"
             )
-        return K
-
-    def _stacked(self, X: Floats, Y: Floats) -> Floats:
-        """One matrix after the other, as somebody else's kernel may not take stacks."""
-        depth = np.broadcast_shapes(X.shape[:-2], Y.shape[:-2])
-        X, Y = np.broadcast_to(X, depth + X.shape[-2:]), np.broadcast_to(Y, depth + Y.shape[-2:])
-        K = np.empty((*depth, X.shape[-2], Y.shape[-2]))
-        for index in np.ndindex(depth):
-            K[index] = self(X[index], Y[index])
         return K
 
     def diag(self, X: Floats, /) -> Floats:

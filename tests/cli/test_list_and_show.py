@@ -56,8 +56,14 @@ def test_show_suggests_the_nearest_name() -> None:
 
 
 def test_completion_offers_names() -> None:
-    assert complete.algorithms("dis") == ["DisKernelUCB", "DisLinUCB"]
-    assert complete.algorithms("Random,one") == ["Random,OneKernelUCB"]
+    assert complete.algorithms("Dis") == ["DisKernelUCB", "DisLinUCB"]
+    assert complete.algorithms("Random,one") == ["Random,oneKernelUCB"]
     assert "catalogue" in complete.problems("cat")
     assert complete.kernels("Gau") == ["Gaussian"]
-    assert "Polynomial" in complete.anything("poly")
+    assert complete.anything("POLY") == ["POLYnomial", "POLYnomial"]
+
+
+def test_the_shell_is_offered_names() -> None:
+    asked = {"_LACONIC_COMPLETE": "complete_bash", "COMP_WORDS": "laconic compare -a random,dis", "COMP_CWORD": "3"}
+    done = CliRunner().invoke(cli.app, [], env=asked, prog_name="laconic")
+    assert done.stdout.split() == ["random,disKernelUCB", "random,disLinUCB"]

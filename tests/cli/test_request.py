@@ -38,8 +38,10 @@ def test_no_words_make_the_demo() -> None:
 
 
 def test_the_demo_says_all_its_parameters() -> None:
-    approx = understand(Words(algorithms=["ApproxDisKernelUCB"])).algorithms
-    assert approx == [ApproxDisKernelUCB(Gaussian(1.0), D=5.0, lam=1.0, alpha=defaults.SHARED["alpha"], qbar=10.0)]
+    stated = defaults.of("ApproxDisKernelUCB", problem="catalogue")
+    kernel = Gaussian(stated.pop("gamma"))
+    assert stated.pop("kernel") == "Gaussian"
+    assert understand(Words(algorithms=["ApproxDisKernelUCB"])).algorithms == [ApproxDisKernelUCB(kernel, **stated)]
 
 
 def test_a_problem_takes_its_own_parameters() -> None:

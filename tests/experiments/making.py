@@ -12,7 +12,8 @@ from laconic.experiments.results import Curve, Results, Row
 def curve(*, regret: float = 1.0, scalars: int = 0, steps: int = 4) -> Curve:
     t = np.arange(1, steps + 1)
     sent = (scalars * (t == steps)).astype(np.int64)
-    return Curve(t=t.astype(np.int64), regret=regret * t / steps, scalars=sent)
+    none = np.zeros(steps, dtype=np.int64)
+    return Curve(t=t.astype(np.int64), regret=regret * t / steps, scalars=sent, syncs=none, dictionary=none)
 
 
 def row(algorithm: str, *, seed: int = 0, regret: float = 1.0, scalars: int = 0, **more: Any) -> Row:

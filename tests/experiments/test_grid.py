@@ -44,15 +44,9 @@ def test_an_empty_grid_is_refused() -> None:
 
 
 def test_params_are_flat_and_name_the_kernel() -> None:
-    assert params(ApproxDisKernelUCB(Gaussian(2.0), D=5.0, lam=0.1, alpha=0.3, qbar=1.0)) == {
-        "kernel": "Gaussian",
-        "gamma": 2.0,
-        "D": 5.0,
-        "lam": 0.1,
-        "alpha": 0.3,
-        "qbar": 1.0,
-        "cold_start": "paper",
-    }
+    own = params(ApproxDisKernelUCB(Gaussian(2.0), D=5.0, lam=0.1, alpha=0.3, qbar=1.0))
+    numbers = {"gamma": 2.0, "D": 5.0, "lam": 0.1, "alpha": 0.3, "qbar": 1.0}
+    assert own.items() >= (numbers | {"kernel": "Gaussian", "cold_start": "paper"}).items()
 
 
 def test_a_theoretical_alpha_lists_its_constants() -> None:

@@ -73,6 +73,11 @@ def test_many_lines_have_a_legend_instead_of_crowded_labels() -> None:
     assert len(drawn.legends[0].get_texts()) == 12
 
 
+def test_many_lines_still_say_who_sends_nothing() -> None:
+    drawn = figure(*(line(f"A gamma={i}", regret=i + 1.0, scalars=10.0 * (i > 3)) for i in range(12)))
+    assert drawn.axes[1].get_title(loc="left") == "Scalars sent; nothing by A gamma=0, A gamma=1 and 2 more"
+
+
 def test_the_same_lines_give_the_same_files(tmp_path: Path) -> None:
     for name in ("a.svg", "b.svg"):
         save(figure(line("A", regret=90.0, scalars=7e6)), tmp_path / name, kind="svg")

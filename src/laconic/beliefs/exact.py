@@ -134,7 +134,7 @@ class ExactBelief:
             self,
             counts=new_counts,
             sums=new_sums,
-            factor=self._emptied().factor.appended(L),
+            factor=GrowingFactor(dtype=self.factor.dtype).appended(L),
             weights=solve_lower(L, new_sums / new_counts),
             growth=(len(gram),),
             gram=gram,

@@ -13,6 +13,8 @@ import typer
 
 from laconic.cli.compare import compare
 from laconic.cli.listing import list_all
+from laconic.cli.reproduce import reproduce
+from laconic.cli.run import run
 from laconic.cli.show import show
 
 OK, BAD_INPUT, INTERRUPTED = 0, 2, 130
@@ -27,6 +29,8 @@ app = typer.Typer(
     epilog=EPILOG,
 )
 app.command("compare", epilog=EPILOG, no_args_is_help=False)(compare)
+app.command("run", epilog=EPILOG, no_args_is_help=True)(run)
+app.command("reproduce", epilog=EPILOG, no_args_is_help=True)(reproduce)
 app.command("list", epilog=EPILOG)(list_all)
 app.command("show", epilog=EPILOG, no_args_is_help=True)(show)
 

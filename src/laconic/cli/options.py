@@ -18,11 +18,13 @@ def _option(*names: str, panel: str, help: str, default: object = None, **more: 
     return typer.Option(*names, help=help + stated, show_default=False, rich_help_panel=panel, **more)
 
 
-_D = f"{defaults.OWN['DisKernelUCB']['D']:g}; {defaults.OWN['ApproxDisKernelUCB']['D']:g} for ApproxDisKernelUCB"
-_QBAR = (
-    f"{defaults.OWN['ApproxDisKernelUCB']['qbar']:g}, "
-    f"on the catalogue {defaults.ON['catalogue']['ApproxDisKernelUCB']['qbar']:g}"
-)
+def _approx(parameter: str) -> str:
+    """The default of ApproxDisKernelUCB's parameter, and that on the catalogue."""
+    everywhere, there = (defaults.of("ApproxDisKernelUCB", problem=problem)[parameter] for problem in ("", "catalogue"))
+    return f"{everywhere:g}" if there == everywhere else f"{everywhere:g} (on the catalogue {there:g})"
+
+
+_D = f"{defaults.OWN['DisKernelUCB']['D']:g}; of ApproxDisKernelUCB {_approx('D')}"
 
 Problem = Annotated[
     str,
@@ -95,9 +97,9 @@ Overrides = Annotated[
         "--set",
         panel=LEARNING,
         metavar="WHO.NAME=VALUE",
-        help="One parameter of one algorithm or of the problem: [bold]ApproxDisKernelUCB.qbar=1[/] (default "
-        f"{_QBAR}), [bold]problem.dim=5[/]. A list tries each: [bold]DisKernelUCB.gamma=\\[0.1,1][/]. Repeatable; "
-        "[bold]laconic show[/] lists parameters.",
+        help="One parameter of one algorithm or of the problem: [bold]ApproxDisKernelUCB.qbar=1[/], default "
+        f"{_approx('qbar')}; [bold]problem.dim=5[/]. A list tries each: [bold]DisKernelUCB.gamma=\\[0.1,1][/]. "
+        "Repeatable; [bold]laconic show[/] lists parameters.",
     ),
 ]
 Clients = Annotated[

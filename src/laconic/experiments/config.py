@@ -51,9 +51,7 @@ class Experiment:
             problem=problem_table(self.problem),
             algorithms=[to_table(each, name=name_of(each, kind="algorithm")) for each in self.algorithms],
         )
-        import tomli_w  # only when a file is written
-
-        return tomli_w.dumps(_ordered(msgspec.to_builtins(file)))
+        return to_text(file)
 
 
 def problem_table(problem: Problem) -> dict[str, Any]:
@@ -63,9 +61,20 @@ def problem_table(problem: Problem) -> dict[str, Any]:
     return table if sha256 is None else table | {"sha256": sha256}
 
 
+def to_text(file: msgspec.Struct) -> str:
+    """A file's content as TOML."""
+    import tomli_w  # only when a file is written
+
+    return tomli_w.dumps(_ordered(msgspec.to_builtins(file)))
+
+
 def _ordered(table: Mapping[str, Any]) -> dict[str, Any]:
     """Plain values before tables: TOML gives what follows a table to that table."""
-    return dict(sorted(table.items(), key=lambda item: isinstance(item[1], dict) or item[0] == "algorithms"))
+    return dict(sorted(table.items(), key=lambda item: isinstance(item[1], dict) or _is_tables(item[1])))
+
+
+def _is_tables(value: object) -> bool:
+    return isinstance(value, list) and any(isinstance(each, dict) for each in value)
 
 
 def read_config(path: str | PathLike[str]) -> ConfigFile:

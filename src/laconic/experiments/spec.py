@@ -17,11 +17,12 @@ from laconic import registry
 from laconic.algorithms import Algorithm
 from laconic.errors import InputError
 from laconic.experiments.compare import prepare
-from laconic.experiments.config import ConfigFile, Experiment, read_toml
-from laconic.experiments.parts import algorithm_from, has_param, name_of, problem_from, with_param
+from laconic.experiments.config import ConfigFile, Experiment, problem_table, read_toml, to_text
+from laconic.experiments.parts import algorithm_from, has_param, name_of, problem_from, to_table, with_param
 
 RUNTIME = "lockstep"
 SEEDS = 3
+HEADER = "# Run this experiment exactly with: laconic run THIS_FILE --out DIR\n\n"
 
 
 class SpecFile(ConfigFile, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
@@ -80,6 +81,20 @@ class Spec:
             seeds=SEEDS if self.file.seeds is None else self.file.seeds,
             runtime=self.file.runtime or RUNTIME,
         )
+
+    def written(self, experiment: Experiment) -> str:
+        """The experiment as an experiment file, every parameter spelled out and the content of its data noted."""
+        algorithms = [self._narrowed(algorithm_from(table)) for table in self.file.algorithms]
+        file = msgspec.structs.replace(
+            self.file,
+            clients=experiment.clients,
+            rounds=experiment.rounds,
+            seeds=list(experiment.seeds),
+            runtime=experiment.runtime,
+            problem=problem_table(experiment.problem),
+            algorithms=[to_table(each, name=name_of(each, kind="algorithm")) for each in algorithms],
+        )
+        return HEADER + to_text(file)
 
     def _narrowed(self, algorithm: Algorithm) -> Algorithm:
         for parameter, values in self.grid.items():

@@ -131,6 +131,10 @@ class Phase:
     def check(self, draft: Belief, part: Payload) -> None:
         """Refuse a part, or a merged result, that does not fit the draft."""
 
+    def speaks_for(self, part: Payload, *, covered: int, upto: int) -> bool:
+        """Whether a part has what its sender says: its first ``upto`` observations, of which ``covered`` were known."""
+        return True
+
     def empty(self) -> Any:
         """The state of the fold before the first part."""
         return ()
@@ -243,6 +247,9 @@ class ShareData(Phase):
 
     def check(self, draft: Belief, part: Payload) -> None:
         _check_points(part, draft.dim)
+
+    def speaks_for(self, part: Payload, *, covered: int, upto: int) -> bool:
+        return len(part.values["rewards"]) == upto - covered
 
     def add(self, state: Any, client: int, part: Payload) -> Any:
         return (*state, (client, part))
@@ -365,6 +372,8 @@ class ShareStatistics(Phase):
 
     def __post_init__(self) -> None:
         require_one_of("source", self.source, choices=("tail", "history"))
+        if self.source == "history":
+            object.__setattr__(self, "replaces", True)
 
     def contribute(self, member: Member) -> Payload:
         first = member.covered if self.source == "tail" else 0
@@ -373,6 +382,9 @@ class ShareStatistics(Phase):
 
     def check(self, draft: Belief, part: Payload) -> None:
         check_statistics(part, _finite(draft).embedding.size)
+
+    def speaks_for(self, part: Payload, *, covered: int, upto: int) -> bool:
+        return _whole(part, "count") == upto - (covered if self.source == "tail" else 0)
 
     def empty(self) -> Any:
         return None

@@ -134,7 +134,10 @@ class Server:
             raise RemoteProtocolError(f"client {client} has {part.upto} observations of {known}: was its history lost?")
         if part.upto != said:
             raise RemoteProtocolError(f"client {client} had {said} observations a phase ago, and now {part.upto}")
-        self.plan.phases[self._phase].check(self._draft, part.payload)
+        phase = self.plan.phases[self._phase]
+        phase.check(self._draft, part.payload)
+        if not phase.speaks_for(part.payload, covered=known, upto=part.upto):
+            raise RemoteProtocolError(f"a part of client {client} does not have the observations that it claims")
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:

@@ -15,11 +15,11 @@ from laconic.experiments.tuning import best_of, held_out
 from laconic.experiments.verdict import ALWAYS, APPROX, EXACT, FRACTION, LINEAR, NEAR, NEVER
 from laconic.report.table import amount, spread
 from laconic.reproduction.conduct import Panel
+from laconic.reproduction.naming import TUNED, setting, symbol
 
 LITTLE = 0.1  # of DisKernelUCB's scalars: what counts as communicating little
 NON_LINEAR = ("cosine", "mushroom", "movielens")  # where the paper has DisLinUCB worse than NKernelUCB
 FIVE = (ALWAYS, EXACT, APPROX, NEVER, LINEAR)
-SHARED = ("gamma", "alpha")  # the parameters that the paper tunes
 
 Best = Mapping[str, Group]
 Verdict = Literal["reproduced", "not reproduced", "not tested"]
@@ -103,7 +103,10 @@ def _alternatives(claim: Claim, panel: Panel, best: Best) -> Iterator[tuple[str,
     yield from _shared_settings(panel.results)
     for group in panel.results.groups:
         if group.algorithm == claim.subject and group.params != best[claim.subject].params:
-            yield f"{claim.subject} at {_setting(group)}, the others tuned", {**best, claim.subject: group}
+            yield (
+                f"{claim.subject} at {setting(group.params, names=TUNED)}, the others tuned",
+                {**best, claim.subject: group},
+            )
     varied = _varied(panel)
     for (parameter, value), groups in varied.items():
         name = f"{symbol(parameter)}={value:g}"
@@ -115,7 +118,7 @@ def _alternatives(claim: Claim, panel: Panel, best: Best) -> Iterator[tuple[str,
 
 def _shared_settings(results: Results) -> Iterator[tuple[str, Best]]:
     """Every algorithm at the same γ and α, as far as it has them."""
-    tried = {key: dict.fromkeys(g.params[key] for g in results.groups if key in g.params) for key in SHARED}
+    tried = {key: dict.fromkeys(g.params[key] for g in results.groups if key in g.params) for key in TUNED}
     for gamma in tried["gamma"]:
         for alpha in tried["alpha"]:
             same = {"gamma": gamma, "alpha": alpha}
@@ -126,22 +129,10 @@ def _shared_settings(results: Results) -> Iterator[tuple[str, Best]]:
 
 def _varied(panel: Panel) -> dict[tuple[str, float], dict[str, Group]]:
     """The groups of the sensitivity study by what was changed."""
-    by_setting = {(group.algorithm, *group.params.items()): group for group in panel.varied.groups}
     found: dict[tuple[str, float], dict[str, Group]] = {}
-    for variation in panel.study.variations:
-        group = by_setting.get((variation.name, *variation.params.items()))
-        if group is not None:
-            found.setdefault((variation.parameter, variation.value), {})[variation.name] = group
+    for variation, group in panel.variations():
+        found.setdefault((variation.parameter, variation.value), {})[variation.name] = group
     return found
-
-
-def _setting(group: Group) -> str:
-    return ", ".join(f"{symbol(key)}={group.params[key]:g}" for key in SHARED if key in group.params)
-
-
-def symbol(parameter: str) -> str:
-    """A parameter as the paper writes it."""
-    return {"gamma": "γ", "alpha": "α", "lam": "λ", "qbar": "q̄"}.get(parameter, parameter)
 
 
 def _c1(best: Best, problem: str) -> Check:

@@ -11,9 +11,9 @@ from laconic.datasets.extras import MissingExtra
 from laconic.experiments.compare import try_out
 from laconic.experiments.config import Experiment
 from laconic.experiments.pace import smaller
-from laconic.experiments.results import Results
+from laconic.experiments.results import Group, Results
 from laconic.experiments.schedule import Event, Failed, Sweep, silent
-from laconic.experiments.sensitivity import Study, study
+from laconic.experiments.sensitivity import Study, Variation, study
 from laconic.experiments.spec import Spec
 from laconic.experiments.store import Store, Task, id_of, tasks_of
 from laconic.experiments.tuning import complete_only
@@ -79,6 +79,12 @@ class Panel:
         """A hash of what was run."""
         return id_of(self.experiment)
 
+    def variations(self) -> list[tuple[Variation, Group]]:
+        """What was varied around the tuned settings, and what came of it."""
+        found = {(group.algorithm, *group.params.items()): group for group in self.varied.groups}
+        keys = [(each, (each.name, *each.params.items())) for each in self.study.variations]
+        return [(each, found[key]) for each, key in keys if key in found]
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -109,9 +115,10 @@ def conduct(specs: Sequence[Spec], *, out: Path, engine: Engine, watch: Watch = 
     sweep = Sweep(store, engine=engine, watch=watch)
     about = {each.spec.name: each.about for each in opened}
     tasks = [task for each in opened for task in each.tasks]
-    _estimate(sweep, opened, about=about, watch=watch)
-    sweep.complete(tasks, about=about)
-    panels = _vary(sweep, opened, about=about, watch=watch)
+    with engine.session():
+        _estimate(sweep, opened, about=about, watch=watch)
+        sweep.complete(tasks, about=about)
+        panels = _vary(sweep, opened, about=about, watch=watch)
     return Outcome(panels, absent=absent, failures=tuple(sweep.failures))
 
 

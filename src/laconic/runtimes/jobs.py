@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
@@ -40,6 +40,10 @@ class Engine(Protocol):
     @property
     def slots(self) -> int:
         """How many jobs run at the same time."""
+        ...
+
+    def session(self) -> AbstractContextManager[object]:
+        """Keeps what is costly to start between several sets of jobs."""
         ...
 
     def results(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
@@ -77,6 +81,10 @@ class Here:
 
     slots: int = 1
 
+    def session(self) -> AbstractContextManager[object]:
+        """Nothing to start."""
+        return nullcontext()
+
     def results(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
         """In order."""
         for place, item in enumerate(items):
@@ -91,6 +99,10 @@ class Processes:
     """Several processes of this machine, by joblib."""
 
     slots: int
+
+    def session(self) -> AbstractContextManager[object]:
+        """joblib keeps its processes by itself."""
+        return nullcontext()
 
     def results(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
         """As they finish; the generator's end, however it comes, stops the processes."""
@@ -121,25 +133,32 @@ class OnRay:
         ray = _package("ray", extra="ray")
         return int(ray.cluster_resources().get("CPU", 1)) if ray.is_initialized() else self.processes or cores()
 
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """Connected to the cluster; disconnected at the end, unless somebody else had connected."""
+        ray = _package("ray", extra="ray")
+        if ray.is_initialized():
+            yield
+            return
+        self._connect(ray)
+        try:
+            yield
+        finally:
+            ray.shutdown()
+
     def results(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
         """As they finish."""
         ray = _package("ray", extra="ray")
-        ours = not ray.is_initialized()
-        if ours:
-            self._connect(ray)
-        try:
+        lost = (ray.exceptions.WorkerCrashedError, ray.exceptions.RaySystemError)
+        with self.session():
             remote = ray.remote(_on_one_thread)
             waiting = [remote.remote(task, place, item) for place, item in enumerate(items)]
-            while waiting:
-                done, waiting = ray.wait(waiting)
-                yield from ray.get(done)
-        except (ray.exceptions.WorkerCrashedError, ray.exceptions.RaySystemError) as error:
-            raise WorkersLost(
-                f"a Ray worker is gone ({_first_line(error)}); finished runs are kept: start again"
-            ) from None
-        finally:
-            if ours:
-                ray.shutdown()
+            try:
+                while waiting:
+                    done, waiting = ray.wait(waiting)
+                    yield from ray.get(done)
+            except lost as error:
+                raise WorkersLost(f"a Ray worker is gone ({_first_line(error)}); finished runs are kept") from None
 
     def _connect(self, ray: Any) -> None:
         passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}

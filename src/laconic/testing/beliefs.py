@@ -12,7 +12,18 @@ from laconic.protocol.codec import decode, encode
 from laconic.protocol.messages import Payload, Welcome, payload_of
 from laconic.protocol.received import belief_of
 from laconic.tail import Tail
-from laconic.testing.claims import CLOSE, Subject, close, gap, points, require_array, rewards, same, same_belief
+from laconic.testing.claims import (
+    CLOSE_IN_SINGLE,
+    Subject,
+    close,
+    gap,
+    points,
+    require_array,
+    rewards,
+    rounding,
+    same,
+    same_belief,
+)
 
 #: Observations that a tail learns here: enough for it to fold or to collapse repeated points.
 LEARNT, DISTINCT = 40, 12
@@ -44,7 +55,8 @@ def _check_properties(subject: Subject, belief: Belief) -> None:
             f"{name} must be None or a whole number, not {value!r}",
         )
     # ln det(I + K/λ) is a sum of logarithms of numbers that are at least 1
-    subject.claim(np.isfinite(information) and information >= -CLOSE, f"information is {information!r}, below 0")
+    known = np.isfinite(information) and information >= -CLOSE_IN_SINGLE
+    subject.claim(known, f"information is {information!r}, below 0")
 
 
 def _view(subject: Subject, belief: Belief, X: Floats) -> View:
@@ -57,27 +69,27 @@ def _check_view(subject: Subject, belief: Belief) -> None:
         _check_shapes(subject.at(f"view of {count} points"), belief, points(count, dim=belief.dim))
     subject = subject.at("view of 7 points")
     X = points(7, dim=belief.dim)
-    given = X.copy()
-    first, second = _view(subject, belief, given), _view(subject, belief, given)
-    subject.claim(same(given, X), "it changes the points that it is given")
+    first, second = _view(subject, belief, X), _view(subject, belief, X)
     for name in ("features", "mean", "signal", "residual"):
         a, b = getattr(first, name), getattr(second, name)
         subject.claim(same(a, b), f"the same points have another {name} the second time")
         alone = [getattr(_view(subject, belief, X[i : i + 1]), name) for i in range(len(X))]
         together = np.concatenate(alone, axis=-1)
-        subject.claim(
-            close(a, together), f"{name} of a point depends on the other points, by up to {gap(a, together):.3g}"
-        )
+        equal = close(a, together, within=rounding(belief))
+        subject.claim(equal, f"{name} of a point depends on the other points, by up to {gap(a, together):.3g}")
 
 
 def _check_shapes(subject: Subject, belief: Belief, X: Floats) -> None:
-    view, m = _view(subject, belief, X), len(X)
+    given, m = X.copy(), len(X)
+    view = _view(subject, belief, given)
+    subject.claim(same(given, X), "it changes the points that it is given")
     subject.claim(isinstance(view, View), f"view(X) must be a View, not {type(view).__name__}")
     coordinates = len(view.features) if belief.rank is None else belief.rank
     require_array(subject, view.points, name="points", shape=X.shape)
-    require_array(subject, view.features, name="features", shape=(coordinates, m))
+    require_array(subject, view.features, name="features", shape=(coordinates, m), single=True)
+    single = view.features.dtype == np.float32
     for name in ("mean", "signal", "residual"):
-        require_array(subject, getattr(view, name), name=name, shape=(m,))
+        require_array(subject, getattr(view, name), name=name, shape=(m,), single=single)
     for name in ("signal", "residual"):
         least = float(getattr(view, name).min(initial=0.0))
         subject.claim(least >= 0.0, f"{name} is a variance, but holds {least:.3g}")
@@ -88,18 +100,19 @@ def _check_covariance(subject: Subject, belief: Belief) -> None:
     with subject.calling("covariance(a, b)"):
         C, cross, back = belief.covariance(a, a), belief.covariance(a, b), belief.covariance(b, a)
         blind = belief.covariance(_bare(a), _bare(b))
-    require_array(subject, C, name="covariance(a, a)", shape=(6, 6))
-    require_array(subject, cross, name="covariance(a, b)", shape=(6, 9))
-    subject.claim(close(cross, back.T), "covariance(a, b) is not covariance(b, a) transposed")
+    require_array(subject, C, name="covariance(a, a)", shape=(6, 6), single=True)
+    require_array(subject, cross, name="covariance(a, b)", shape=(6, 9), single=True)
+    within = rounding(belief)
+    subject.claim(close(cross, back.T, within=within), "covariance(a, b) is not covariance(b, a) transposed")
     subject.claim(same(cross, blind), "it must depend on points and features alone: a tail has no mean and no variance")
     off = gap(np.diagonal(C), a.signal)
-    subject.claim(close(np.diagonal(C), a.signal), f"its diagonal differs from signal by {off:.3g}")
+    subject.claim(close(np.diagonal(C), a.signal, within=within), f"its diagonal differs from signal by {off:.3g}")
     smallest = float(np.linalg.eigvalsh(C)[0])
     scale = max(1.0, float(np.abs(C).max()))
-    subject.claim(smallest >= -CLOSE * scale, f"it is not positive semi-definite: eigenvalue {smallest:.3g}")
+    subject.claim(smallest >= -within * scale, f"it is not positive semi-definite: eigenvalue {smallest:.3g}")
     if belief.rank is not None:  # a tail folds into the features then
-        product = a.features.T @ b.features
-        subject.claim(close(cross, product), "with finitely many coordinates it must be the product of the features")
+        fits = close(cross, a.features.T @ b.features, within=within)
+        subject.claim(fits, "with finitely many coordinates it must be the product of the features")
 
 
 def _bare(view: View) -> View:
@@ -119,11 +132,12 @@ def _check_conditioning(subject: Subject, belief: Belief) -> None:
             before = tail.information
         mean, variance = tail.predict(belief.view(X))
         expected_mean, expected_variance, log_det = _conditioned(belief, X, learnt, y)
-    subject.claim(close(mean, expected_mean), f"the mean is off by {gap(mean, expected_mean):.3g}")
-    subject.claim(close(variance, expected_variance), f"the variance is off by {gap(variance, expected_variance):.3g}")
+    within = rounding(belief)
+    for name, got, wanted in (("mean", mean, expected_mean), ("variance", variance, expected_variance)):
+        subject.claim(close(got, wanted, within=within), f"the {name} is off by {gap(got, wanted):.3g}")
     subject.claim((variance >= 0).all(), "a variance is negative")
     off = abs(tail.news.log_det - log_det)
-    subject.claim(off <= CLOSE * max(1.0, log_det), f"the log-det ratio of Eq. 2 is off by {off:.3g}")
+    subject.claim(off <= within * max(1.0, log_det), f"the log-det ratio of Eq. 2 is off by {off:.3g}")
 
 
 def _conditioned(belief: Belief, X: Floats, learnt: Floats, y: Floats) -> tuple[Floats, Floats, float]:

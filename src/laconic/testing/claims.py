@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 
 #: Two routes to the same number may differ by this much, relative to its size or to 1.
 CLOSE = 1e-7
+#: The same where features are kept in float32.
+CLOSE_IN_SINGLE = 1e-3
 #: How much of an object's repr a message shows.
 SHOWN = 120
 
@@ -79,9 +81,14 @@ def same(a: Floats, b: Floats) -> bool:
     return a.shape == b.shape and np.array_equal(a, b)
 
 
-def close(a: Floats, b: Floats) -> bool:
+def close(a: Floats, b: Floats, *, within: float = CLOSE) -> bool:
     """Equal but for rounding."""
-    return a.shape == b.shape and gap(a, b) <= CLOSE * max(1.0, float(np.abs(b).max(initial=0.0)))
+    return a.shape == b.shape and gap(a, b) <= within * max(1.0, float(np.abs(b).max(initial=0.0)))
+
+
+def rounding(belief: Belief) -> float:
+    """How close two routes to what a belief says must come."""
+    return CLOSE if belief.view(points(1, dim=belief.dim)).features.dtype == np.float64 else CLOSE_IN_SINGLE
 
 
 def gap(a: Floats, b: Floats) -> float:
@@ -116,9 +123,10 @@ def same_payload(a: Payload, b: Payload) -> bool:
     return same_arrays(a.values, b.values) and a.control == b.control
 
 
-def require_array(subject: Subject, value: Any, *, name: str, shape: tuple[int, ...]) -> None:
-    """A finite float64 array of this shape."""
+def require_array(subject: Subject, value: Any, *, name: str, shape: tuple[int, ...], single: bool = False) -> None:
+    """A finite float64 array of this shape; with ``single`` it may also be float32."""
     subject.claim(isinstance(value, np.ndarray), f"{name} must be a numpy array, not {type(value).__name__}")
     subject.claim(value.shape == shape, f"{name} has shape {value.shape} instead of {shape}")
-    subject.claim(value.dtype == np.float64, f"{name} holds {value.dtype} instead of float64")
+    fits = value.dtype == np.float64 or (single and value.dtype == np.float32)
+    subject.claim(fits, f"{name} holds {value.dtype} instead of float64")
     subject.claim(np.isfinite(value).all(), f"{name} holds values that are not finite")

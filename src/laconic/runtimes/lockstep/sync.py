@@ -7,9 +7,10 @@ and none is late, what a message holds need not be made, only its size.
 from __future__ import annotations
 
 from bisect import bisect
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,7 @@ from laconic.beliefs import Belief
 from laconic.protocol.codec import size
 from laconic.protocol.ledger import Direction, Ledger
 from laconic.protocol.messages import Ask, Install, Merged, Message, Part, Payload, Request
-from laconic.protocol.phases import Mail, Members
+from laconic.protocol.phases import Mail, Members, Phase
 from laconic.protocol.plan import Plan
 
 Ints = NDArray[np.int64]
@@ -42,10 +43,10 @@ class Postmaster:
         self._control(Ask(epoch=epoch, fired=False), epoch, direction="down", first=0, last=clients - 1)
         widths, plain = WIDER_FROM.searchsorted(members.lengths, side="right"), np.zeros(clients, dtype=np.int64)
         for number, phase in enumerate(phases):
-            merged, parts = phase.gather(members)
+            merged, parts = _overrides(phase, "gather", of=("contribute", "add", "finish"))(phase, members)
             self._count(parts, Batch("up", epoch, number, members.lengths, widths))
             members = replace(members, draft=phase.absorb(members.draft, phase.whole(merged)))
-            results = phase.spread(merged, clients)
+            results = _overrides(phase, "spread", of=("address",))(phase, merged, clients)
             is_last = number + 1 == len(phases)
             if is_last:
                 self._count(results, Batch("install", epoch, number, members.lengths, widths))
@@ -88,6 +89,14 @@ class Postmaster:
         if mail.shape is not None:
             self._lengths[key] = found
         return found
+
+
+def _overrides(phase: Phase, name: str, *, of: tuple[str, ...]) -> Callable[..., Any]:
+    """A phase's one-pass method, or the plain one where a subclass has changed what the one pass stands for."""
+    lineage = type(phase).__mro__
+    home = {each: next(i for i, kind in enumerate(lineage) if each in vars(kind)) for each in (name, *of)}
+    is_current = all(home[name] <= home[each] for each in of)
+    return getattr(type(phase) if is_current else Phase, name)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,269 @@
+"""What ``laconic run`` and ``laconic reproduce`` share: options, what is shown meanwhile, and what is said at the end."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table as RichTable
+
+    from laconic.experiments.schedule import Finished
+    from laconic.experiments.spec import Spec
+    from laconic.report.table import Table
+    from laconic.reproduction.conduct import Outcome, Step, Watch
+    from laconic.reproduction.page import Subject
+
+WHERE, OUTPUT = "Where it runs", "What comes out"
+KEPT = 130
+
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        *("--jobs", "-j"),
+        metavar="COUNT",
+        help="Runs at a time, one core each. [dim]\\[default: as many as there are cores][/]",
+        show_default=False,
+        rich_help_panel=WHERE,
+    ),
+]
+Engine = Annotated[
+    str,
+    typer.Option(metavar="joblib|ray", help="Processes of this machine, or a Ray cluster.", rich_help_panel=WHERE),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT",
+        help="The Ray cluster, with [bold]--engine ray[/]; without it one is started here.",
+        show_default=False,
+        rich_help_panel=WHERE,
+    ),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.", rich_help_panel=OUTPUT)]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.", rich_help_panel=OUTPUT)]
+
+
+@dataclass(frozen=True)
+class Sweeping:
+    """A sweep from its experiments to its report."""
+
+    out: Path
+    jobs: int | None
+    engine: str
+    address: str | None
+    as_json: bool
+    quiet: bool
+
+    def run(self, specs: Sequence[Spec], *, subject: Subject) -> None:
+        """Run, write and say what came of it."""
+        from laconic.errors import LaconicError
+        from laconic.report.charts import require_charts
+        from laconic.reproduction.conduct import conduct
+        from laconic.reproduction.output import write
+        from laconic.runtimes.jobs import engine
+
+        require_charts()
+        where = engine(self.engine, processes=self.jobs, address=self.address)
+        try:
+            with _watching(quiet=self.quiet) as watch:
+                outcome = conduct(specs, out=self.out, engine=where, watch=watch)
+        except KeyboardInterrupt:
+            typer.echo(
+                f"stopped; finished runs are kept in {self.out}, and the same command goes on from there", err=True
+            )
+            raise typer.Exit(KEPT) from None
+        files = write(outcome, out=self.out, subject=subject)
+        self._say(outcome, files=files, with_claims=subject.with_claims)
+        if outcome.failures:
+            raise LaconicError(f"{len(outcome.failures)} runs failed, the first with: {outcome.failures[0].why}")
+
+    def _say(self, outcome: Outcome, *, files: Sequence[Path], with_claims: bool) -> None:
+        if self.as_json:
+            from laconic.cli.display import as_json
+
+            typer.echo(as_json(_plain(outcome, files=files, with_claims=with_claims)))
+            return
+        if outcome.panels:
+            typer.echo(_tuned(outcome).text())
+        if with_claims:
+            typer.echo(f"\n{_claims(outcome).text()}")
+        for each in outcome.absent:
+            typer.echo(f"\nnot run: {each.why}")
+        typer.echo(f"\nreport: {files[0]} (and {len(files) - 1} files beside it)")
+
+
+def _plain(outcome: Outcome, *, files: Sequence[Path], with_claims: bool) -> dict[str, Any]:
+    from laconic.reproduction.output import verdicts
+
+    tuned = [
+        {"problem": panel.results.problem, **row.as_dict()}
+        for panel in outcome.panels
+        for row in panel.results.tuned("regret").rows
+    ]
+    return {
+        "tuned": tuned,
+        "claims": verdicts(outcome) if with_claims else [],
+        "absent": [{"problem": each.spec.file.problem["name"], "why": each.why} for each in outcome.absent],
+        "failures": [each.why for each in outcome.failures],
+        "files": [str(path) for path in files],
+    }
+
+
+def _tuned(outcome: Outcome) -> Table:
+    """Problems × algorithms, each cell the regret at the tuned setting."""
+    from laconic.experiments.tuning import best_of
+    from laconic.report.table import NOTHING, Table, spread
+
+    best = {panel.results.problem: best_of(panel.results) for panel in outcome.panels}
+    names = list(dict.fromkeys(name for each in best.values() for name in each))
+    rows = tuple(
+        (problem, *(spread(g.mean("regret"), g.sd("regret")) if (g := each.get(name)) else NOTHING for name in names))
+        for problem, each in best.items()
+    )
+    return Table(("regret, tuned", *names), rows=rows)
+
+
+def _claims(outcome: Outcome) -> Table:
+    """Problems × claims."""
+    from laconic.report.table import Table
+    from laconic.reproduction.output import verdicts
+
+    found: dict[str, dict[str, str]] = {}
+    for each in verdicts(outcome):
+        found.setdefault(each["problem"], {})[each["claim"]] = each["verdict"]
+    keys = list(dict.fromkeys(key for each in found.values() for key in each))
+    return Table(("claims", *keys), rows=tuple((problem, *each.values()) for problem, each in found.items()))
+
+
+@contextmanager
+def _watching(*, quiet: bool) -> Iterator[Watch]:
+    """The display that suits stderr: live on a terminal, lines elsewhere."""
+    from laconic.experiments.schedule import silent
+
+    if quiet:
+        yield silent
+    elif sys.stderr.isatty():
+        with _live() as watch:
+            yield watch
+    else:
+        yield _line
+
+
+def _line(step: Step) -> None:
+    """One plain line on stderr for what readers of a log want to know."""
+    text = describe(step)
+    if text:
+        typer.echo(text, err=True)
+
+
+def describe(step: Step) -> str:
+    """A step in one line; nothing for steps that are not worth one."""
+    from laconic.experiments.schedule import Begun, Failed, Finished
+    from laconic.reproduction.conduct import Absent, Estimate, Opening, Timing, Varying
+    from laconic.reproduction.naming import duration
+
+    match step:
+        case Opening(spec):
+            return f"opening {spec.file.problem['name']}"
+        case Absent(_, why):
+            return f"not run: {why}"
+        case Timing(runs):
+            return f"timing {runs} small runs, to tell how long the large ones will take"
+        case Estimate(seconds, runs, slots):
+            return f"estimated time: {duration(seconds)} for {runs:,} runs, {slots} at a time"
+        case Varying(runs):
+            return f"sensitivity: {runs:,} runs"
+        case Begun(total, known):
+            return f"{total:,} runs, {known:,} of them there already" if known else ""
+        case Failed(task, why):
+            return f"failed: {task.algorithm['name']} on {task.problem['name']}, seed {task.seed}: {why}"
+        case Finished():
+            return _finished(step)
+    return ""
+
+
+def _finished(step: Finished) -> str:
+    from laconic.report.table import amount, number
+    from laconic.reproduction.naming import duration, setting
+
+    row, width = step.row, len(str(step.total))
+    left = "" if step.left is None else f"; {duration(step.left)} left"
+    return (
+        f"[{step.done:{width}}/{step.total}] {step.task.problem['name']}: {row.algorithm} {setting(row.params)}, "
+        f"seed {row.seed}: regret {number(row.regret)}, {amount(row.scalars)} scalars, {number(row.seconds)} s{left}"
+    )
+
+
+@dataclass
+class _SoFar:
+    """The table so far: for each problem and algorithm the best mean regret among the settings seen."""
+
+    regrets: dict[str, dict[str, dict[str, list[float]]]] = field(default_factory=dict)
+
+    def add(self, step: Finished) -> None:
+        algorithms = self.regrets.setdefault(str(step.task.problem["name"]), {})
+        algorithms.setdefault(step.row.algorithm, {}).setdefault(str(step.row.params), []).append(step.row.regret)
+
+    def table(self) -> Table:
+        from laconic.report.table import NOTHING, Table, number
+
+        names = list(dict.fromkeys(name for each in self.regrets.values() for name in each))
+        rows = tuple(
+            (problem, *(number(min(map(fmean, each[name].values()))) if name in each else NOTHING for name in names))
+            for problem, each in self.regrets.items()
+        )
+        return Table(("best mean regret so far", *names), rows=rows)
+
+
+@contextmanager
+def _live() -> Iterator[Watch]:
+    """The table so far above a bar with the time left."""
+    from rich.console import Console, Group
+    from rich.live import Live
+
+    from laconic.cli.display import rich_table
+    from laconic.experiments.schedule import Begun, Finished
+
+    console = Console(stderr=True)
+    bars = _bars()
+    bar = bars.add_task("", total=None, left="")
+    so_far = _SoFar()
+    with Live(bars, console=console, transient=True, refresh_per_second=4) as live:
+
+        def watch(step: Step) -> None:
+            if isinstance(step, Begun):
+                bars.update(bar, total=step.total, completed=step.known)
+            elif isinstance(step, Finished):
+                so_far.add(step)
+                bars.update(bar, completed=step.done, left=_left(step))
+                live.update(Group(_shown(so_far.table(), rich_table), bars))
+            elif describe(step):
+                console.print(describe(step), highlight=False, markup=False)
+
+        yield watch
+
+
+def _shown(table: Table, to_rich: Callable[[Table], RichTable]) -> RichTable:
+    return to_rich(table)
+
+
+def _left(step: Finished) -> str:
+    from laconic.reproduction.naming import duration
+
+    return "" if step.left is None else f"{duration(step.left)} left"
+
+
+def _bars() -> Any:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    return Progress(
+        TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[left]}")
+    )

@@ -1,0 +1,38 @@
+"""Parameters and settings as the paper writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from laconic.experiments.grid import Params
+
+SYMBOLS = {"gamma": "γ", "alpha": "α", "lam": "λ", "qbar": "q̄"}
+TUNED = ("gamma", "alpha")  # what the paper chooses by grid search
+NAMED = (*TUNED, "lam", "D", "qbar")
+
+
+def symbol(parameter: str) -> str:
+    """A parameter's letter."""
+    return SYMBOLS.get(parameter, parameter)
+
+
+def setting(params: Params, *, names: Iterable[str] = NAMED) -> str:
+    """The numbers of a setting: γ=1, α=0.1."""
+    return ", ".join(f"{symbol(name)}={value(params, name)}" for name in names if name in params)
+
+
+def value(params: Params, name: str) -> str:
+    """One number of a setting; a dash where it has no such parameter."""
+    found = params.get(name)
+    return "–" if found is None else f"{found:g}" if isinstance(found, int | float) else str(found)
+
+
+def duration(seconds: float) -> str:
+    """A time for people: 8 s, 12 min, 5 h 20 min."""
+    minutes = round(seconds / 60)
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if minutes < 90:
+        return f"{minutes} min"
+    hours, rest = divmod(minutes, 60)
+    return f"{hours} h {rest:02} min" if hours < 48 else f"{hours / 24:.1f} days"

@@ -1,0 +1,86 @@
+"""The folder of a sweep: report.html, and beside it results, figures, configurations and verdicts as files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from laconic.experiments.files import replace_file
+from laconic.report import charts
+from laconic.reproduction import drawing
+from laconic.reproduction.claims import Finding, findings, untested
+from laconic.reproduction.conduct import Outcome, Panel
+from laconic.reproduction.page import Subject, page
+
+REPORT, CLAIMS = "report.html", "claims.json"
+A_ROW = 3  # charts
+
+
+def write(outcome: Outcome, *, out: Path, subject: Subject) -> list[Path]:
+    """Write everything that a reader may want; the files, the report first."""
+    configurations = {panel.spec.name: panel.spec.written(panel.experiment) for panel in outcome.panels}
+    written = [_write_text(out / REPORT, page(outcome, subject=subject, configurations=configurations))]
+    if subject.with_claims:
+        written.append(_write_text(out / CLAIMS, _json(verdicts(outcome))))
+    for panel in outcome.panels:
+        written += _write_panel(panel, out=out, configuration=configurations[panel.spec.name])
+    return written
+
+
+def verdicts(outcome: Outcome) -> list[dict[str, Any]]:
+    """Every claim on every problem as plain values."""
+    judged = [(panel.results.problem, finding) for panel in outcome.panels for finding in findings(panel)]
+    judged += [(str(each.spec.file.problem["name"]), one) for each in outcome.absent for one in untested(each.why)]
+    return [_plain(problem, finding) for problem, finding in judged]
+
+
+def _plain(problem: str, finding: Finding) -> dict[str, Any]:
+    return {
+        "problem": problem,
+        "claim": finding.claim.key,
+        "text": finding.claim.text,
+        "criterion": finding.claim.criterion,
+        "verdict": finding.verdict,
+        "numbers": finding.numbers,
+        "held_out": finding.held_out,
+        "holds_at": list(finding.holds_at),
+    }
+
+
+def _write_panel(panel: Panel, *, out: Path, configuration: str) -> list[Path]:
+    name = panel.spec.name
+    written = [_write_text(out / "config" / f"{name}.toml", configuration)]
+    for results, ending in ((panel.results, ""), (panel.varied, "-sensitivity")):
+        if results.rows:
+            path = _in(out / "results", f"{name}{ending}.parquet")
+            results.to_parquet(path)
+            written.append(path)
+    sheets = {"": drawing.main_charts(panel), "-sensitivity": drawing.sensitivity_charts(panel)}
+    for ending, drawn in sheets.items():
+        if drawn:
+            written += _draw(drawn, out / "figures" / f"{name}{ending}", title=panel.spec.title)
+    return written
+
+
+def _draw(drawn: list[drawing.Drawn], path: Path, *, title: str) -> list[Path]:
+    rows = [[each.chart for each in drawn[start : start + A_ROW]] for start in range(0, len(drawn), A_ROW)]
+    png, svg = (_in(path.parent, f"{path.name}.{kind}") for kind in ("png", "svg"))
+    replace_file(png, lambda beside: charts.draw(rows, beside, kind="png", title=title))
+    replace_file(svg, lambda beside: charts.draw(rows, beside, kind="svg", title=title))
+    return [png, svg]
+
+
+def _write_text(path: Path, text: str) -> Path:
+    _in(path.parent, path.name)
+    replace_file(path, lambda beside: beside.write_text(text, encoding="utf-8"))
+    return path
+
+
+def _in(folder: Path, name: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder / name
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2) + "\n"

@@ -1,0 +1,126 @@
+"""The ledger: every message is counted once, however its entries are run together."""
+
+from itertools import chain, combinations
+from typing import Literal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from laconic.protocol.codec import encode
+from laconic.protocol.ledger import Count, Direction, Ledger
+from laconic.protocol.messages import Ask, Join, Part, Payload, Request
+from tests.protocol.federation import APPROX, DIS, LIN, Federation, name
+
+Key = Literal["epoch", "phase", "direction", "client"]
+KEYS: tuple[Key, ...] = ("epoch", "phase", "direction", "client")
+SUBSETS = list(chain.from_iterable(combinations(KEYS, count) for count in range(5)))
+
+runs = st.builds(
+    lambda epoch, phase, direction, first, more, scalars, size: {
+        "epoch": epoch,
+        "phase": phase,
+        "direction": direction,
+        "first": first,
+        "last": first + more,
+        "scalars": scalars,
+        "bytes": size,
+    },
+    st.integers(0, 2),
+    st.sampled_from(["control", "share data"]),
+    st.sampled_from(["up", "down"]),
+    st.integers(0, 6),
+    st.integers(0, 3),
+    st.integers(0, 2),
+    st.integers(1, 2),
+)
+
+
+def total(counts: dict[tuple[int | str, ...], Count]) -> Count:
+    return sum(counts.values(), Count())
+
+
+@given(st.lists(runs, max_size=12))
+def test_every_grouping_sums_to_the_total(recorded: list[dict]) -> None:
+    ledger = Ledger()
+    for each in recorded:
+        ledger.record_alike(**each)
+    for keys in SUBSETS:
+        assert total(ledger.by(*keys)) == ledger.total
+
+
+@given(st.lists(runs, max_size=12))
+def test_groups_are_those_of_a_list_of_single_messages(recorded: list[dict]) -> None:
+    ledger, plain = Ledger(), []
+    for each in recorded:
+        ledger.record_alike(**each)
+        plain += [{**each, "client": client} for client in range(each["first"], each["last"] + 1)]
+    for keys in SUBSETS:
+        expected: dict[tuple[int | str, ...], Count] = {}
+        for message in plain:
+            address = tuple(message[key] for key in keys)
+            expected[address] = expected.get(address, Count()) + Count(1, message["scalars"], message["bytes"])
+        assert ledger.by(*keys) == expected
+
+
+@given(st.lists(st.tuples(st.integers(0, 8), st.sampled_from(["up", "down"]), st.integers(0, 1)), max_size=30))
+def test_messages_that_alternate_or_jump_are_not_run_together(sent: list[tuple[int, Direction, int]]) -> None:
+    ledger = Ledger()
+    for client, direction, scalars in sent:
+        payload = Payload(values={"x": np.zeros(scalars)})
+        message = Part(epoch=1, phase=0, upto=0, payload=payload)
+        ledger.record(message, epoch=1, phase="p", direction=direction, client=client)
+    assert ledger.total.messages == len(sent)
+    for client in range(9):
+        for direction in ("up", "down"):
+            mine = [scalars for number, way, scalars in sent if (number, way) == (client, direction)]
+            counted = ledger.by("client", "direction").get((client, direction), Count())
+            assert (counted.messages, counted.scalars) == (len(mine), sum(mine))
+
+
+def test_a_run_of_clients_that_send_alike_takes_one_entry() -> None:
+    ledger = Ledger()
+    for client in range(1000):
+        ledger.record(Ask(epoch=1, fired=False), epoch=1, phase="control", direction="down", client=client)
+    assert len(ledger.entries) == 1
+    assert ledger.total == Count(1000, 0, 1000 * len(encode(Ask(epoch=1, fired=False))))
+    assert len(ledger.by("client")) == 1000
+
+
+def test_clients_that_are_not_neighbours_take_an_entry_each() -> None:
+    ledger = Ledger()
+    for client in (0, 1, 3, 4, 5, 2, 2, 9):
+        ledger.record(Ask(epoch=1, fired=False), epoch=1, phase="control", direction="down", client=client)
+    assert [(entry.first, entry.last) for entry in ledger.entries] == [(0, 1), (3, 5), (2, 2), (2, 2), (9, 9)]
+    assert {client: count.messages for (client,), count in ledger.by("client").items()} == {
+        0: 1, 1: 1, 2: 2, 3: 1, 4: 1, 5: 1, 9: 1,
+    }  # fmt: skip
+
+
+def test_control_messages_and_fields_are_bytes_but_no_scalars() -> None:
+    ledger = Ledger()
+    for message in (Request(epoch=3), Join(stay=1), Ask(epoch=1, fired=True)):
+        ledger.record(message, epoch=1, phase="control", direction="up", client=0)
+    assert ledger.total.scalars == 0
+    payload = Payload(values={"x": np.zeros((2, 3)), "y": np.zeros(4)}, control={"count": 4.0, "prior": 1.0})
+    part = Part(epoch=1, phase=0, upto=4, payload=payload)
+    before = ledger.total.bytes
+    ledger.record(part, epoch=1, phase="p", direction="up", client=0)
+    assert ledger.total.scalars == 10
+    assert ledger.total.bytes == before + len(encode(part))
+
+
+def test_an_empty_ledger_has_no_groups() -> None:
+    assert Ledger().by("client") == {}
+    assert Ledger().by() == {}
+    assert Ledger().total == Count()
+
+
+@pytest.mark.parametrize("algorithm", [DIS, LIN, APPROX], ids=name)
+def test_a_run_is_grouped_consistently(algorithm: object) -> None:
+    federation = Federation(algorithm, members=3)  # type: ignore[arg-type]
+    for _ in range(3):
+        federation.sync()
+    for keys in SUBSETS:
+        assert total(federation.ledger.by(*keys)) == federation.ledger.total

@@ -1,0 +1,276 @@
+"""Lockstep is loopback in batches: the same choices, syncs, scalars and bytes, whatever the sizes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from sklearn.gaussian_process.kernels import RBF
+
+from laconic import (
+    ApproxDisKernelUCB,
+    Catalogue,
+    Cosine,
+    DisKernelUCB,
+    DisLinUCB,
+    Every,
+    Gaussian,
+    Linear,
+    Log,
+    Matern,
+    NKernelUCB,
+    OneKernelUCB,
+    Plan,
+    Polynomial,
+    Random,
+    RationalQuadratic,
+    Run,
+    Theory,
+    Variance,
+    run,
+)
+from laconic.protocol.client import Client
+from laconic.protocol.messages import Payload
+from laconic.protocol.phases import AgreeOnDictionary, Member, ShareData, ShareStatistics
+from laconic.runtimes.lockstep import tails
+from laconic.runtimes.lockstep.arms import distinct_rows
+
+KERNELS = st.sampled_from(
+    [
+        Gaussian(1e-6),
+        Gaussian(0.1),
+        Gaussian(1.0),
+        Gaussian(1e4),
+        Matern(nu=0.5),
+        Matern(nu=2.5, length=0.5),
+        RationalQuadratic(),
+        Linear(),
+        Polynomial(degree=2),
+        Gaussian(1.0) + 0.5 * Linear(),
+        RBF(0.7),
+    ]
+)
+
+
+@st.composite
+def algorithms(draw: st.DrawFn) -> Any:
+    kernel, lam = draw(KERNELS), draw(st.sampled_from([1e-2, 0.1, 1.0, 10.0]))
+    alpha: Any = draw(st.sampled_from([0.0, 0.1, 1.0, 5.0, Theory()]))
+    D = draw(st.sampled_from([0.0, 0.3, 2.0, 6.0]))
+    cold: Any = draw(st.sampled_from(["paper", "local"]))
+    qbar = draw(st.sampled_from([0.05, 0.5, 1e9]))
+    return draw(
+        st.sampled_from(
+            [
+                DisKernelUCB(kernel, D=D, lam=lam, alpha=alpha),
+                OneKernelUCB(kernel, lam=lam, alpha=alpha),
+                NKernelUCB(kernel, lam=lam, alpha=alpha),
+                DisLinUCB(D=D, lam=lam, alpha=alpha),
+                ApproxDisKernelUCB(kernel, D=D, lam=lam, alpha=alpha, qbar=qbar, cold_start=cold),
+                Random(),
+            ]
+        )
+    )
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> Any:
+    """A log with arm sets of varying size, arms that repeat within a set and points that repeat over time."""
+    steps, size, dim = 40, draw(st.integers(1, 5)), draw(st.integers(1, 3))
+    random = np.random.default_rng(draw(st.integers(0, 2**16)))
+    items = random.normal(size=(draw(st.integers(1, 12)), dim))
+    arms = items[random.integers(len(items), size=(steps, size))]
+    mask = random.random((steps, size)) < 0.7
+    mask[np.arange(steps), random.integers(size, size=steps)] = True
+    return Log(arms, means=np.sin(arms.sum(axis=2)), noise=0.1 * random.normal(size=steps), mask=mask)
+
+
+PROBLEMS = st.one_of(
+    st.builds(Cosine, dim=st.integers(1, 4), arms=st.integers(1, 6)),
+    st.builds(Catalogue, dim=st.integers(1, 4), items=st.integers(6, 9), arms=st.integers(1, 6)),
+    logs(),
+)
+
+
+def assert_equal_runs(one: Run, other: Run) -> None:
+    assert np.array_equal(one.choices, other.choices)
+    assert np.array_equal(one.sync_steps, other.sync_steps)
+    assert np.array_equal(one.dictionary_sizes, other.dictionary_sizes)
+    counts, others = (each.ledger.by("epoch", "phase", "direction", "client") for each in (one, other))
+    assert counts == others
+    assert one.ledger.total == other.ledger.total
+
+
+def both(algorithm: Any, problem: Any, *, clients: int, rounds: int, seed: int = 0) -> tuple[Run, Run]:
+    sizes: Any = {"clients": clients, "rounds": rounds, "seed": seed}
+    return run(algorithm, problem, runtime="loopback", **sizes), run(algorithm, problem, runtime="lockstep", **sizes)
+
+
+@settings(max_examples=150)
+@given(
+    algorithm=algorithms(),
+    problem=PROBLEMS,
+    clients=st.integers(1, 6),
+    rounds=st.integers(1, 6),
+    seed=st.integers(0, 9),
+)
+def test_lockstep_equals_loopback(algorithm: Any, problem: Any, clients: int, rounds: int, seed: int) -> None:
+    assert_equal_runs(*both(algorithm, problem, clients=clients, rounds=rounds, seed=seed))
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        OneKernelUCB(Gaussian(1.0), alpha=0.3),
+        DisKernelUCB(Gaussian(1.0), D=3.0, alpha=0.3),
+        NKernelUCB(Gaussian(1.0), alpha=0.3),
+        DisLinUCB(D=3.0, alpha=0.3),
+        ApproxDisKernelUCB(Gaussian(0.3), D=4.0, alpha=0.3, qbar=1.0),
+    ],
+    ids=lambda algorithm: type(algorithm).__name__,
+)
+@pytest.mark.parametrize("problem", [Cosine(dim=5, arms=8), Catalogue(items=20, dim=4, arms=8)], ids=["fresh", "items"])
+def test_lockstep_equals_loopback_over_many_rounds(algorithm: Any, problem: Any) -> None:
+    one, other = both(algorithm, problem, clients=12, rounds=60)
+    assert_equal_runs(one, other)
+
+
+def test_long_tails_fold_and_collapse_without_changing_a_choice() -> None:
+    never = replace(ApproxDisKernelUCB(Gaussian(1.0), D=1.0, qbar=1.0, alpha=0.5), D=20.0)
+    one, other = both(never, Cosine(dim=2, arms=5), clients=3, rounds=150)
+    assert one.syncs
+    assert int(one.dictionary_sizes.max()) * tails.FOLD_SLACK + tails.PIECE < 100
+    assert_equal_runs(one, other)
+    alone = NKernelUCB(Gaussian(1.0), alpha=0.5)
+    assert_equal_runs(*both(alone, Catalogue(items=6, dim=3, arms=4), clients=3, rounds=2 * tails.COLLAPSE_FROM + 7))
+
+
+@dataclass(frozen=True)
+class NewestPoints(AgreeOnDictionary):
+    """A phase of somebody else's, of which lockstep knows nothing but what every phase has."""
+
+    qbar: float = 1.0
+
+    def pick(self, member: Member, variance: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return np.arange(len(variance)) >= len(variance) - 2
+
+
+@dataclass(frozen=True)
+class PlainShareData(ShareData):
+    """ShareData without its stacked passes."""
+
+    def gather(self, members: Any) -> Any:
+        return super(ShareData, self).gather(members)
+
+    def spread(self, merged: Any, count: int) -> Any:
+        return super(ShareData, self).spread(merged, count)
+
+
+@dataclass(frozen=True)
+class Boasting(ShareData):
+    """A phase that changes what a client contributes, and inherits the stacked passes that know nothing of it."""
+
+    def contribute(self, member: Member) -> Payload:
+        part = super().contribute(member)
+        return Payload(values=part.values | {"rewards": 2.0 * part.values["rewards"]})
+
+
+@dataclass(frozen=True)
+class Newest:
+    def plan(self, dim: int, /) -> Plan:
+        belief = ApproxDisKernelUCB(Gaussian(1.0)).plan(dim).belief
+        exploration = DisKernelUCB().plan(dim).exploration
+        phases = (NewestPoints(), ShareStatistics(source="history"))
+        return Plan(belief=belief, trigger=Variance(3.0) | Every(5), phases=phases, exploration=exploration)
+
+
+@dataclass(frozen=True)
+class PlainDis:
+    def plan(self, dim: int, /) -> Plan:
+        plan = DisKernelUCB(Gaussian(1.0), D=2.0).plan(dim)
+        return replace(plan, phases=(PlainShareData(),))
+
+
+@dataclass(frozen=True)
+class BoastingDis:
+    def plan(self, dim: int, /) -> Plan:
+        return replace(DisKernelUCB(Gaussian(1.0), D=2.0).plan(dim), phases=(Boasting(),))
+
+
+@pytest.mark.parametrize("algorithm", [Newest(), PlainDis(), BoastingDis()], ids=lambda each: type(each).__name__)
+def test_algorithms_made_of_other_parts_run_in_lockstep_too(algorithm: Any) -> None:
+    assert_equal_runs(*both(algorithm, Cosine(dim=3, arms=4), clients=5, rounds=20))
+
+
+@settings(max_examples=25)
+@given(
+    algorithm=algorithms(),
+    problem=PROBLEMS,
+    lam=st.sampled_from([1e-6, 1e-4]),
+    clients=st.integers(1, 4),
+    rounds=st.integers(1, 6),
+)
+def test_where_rounding_may_decide_each_choice_is_within_rounding_of_the_best(
+    algorithm: Any, problem: Any, lam: float, clients: int, rounds: int
+) -> None:
+    """At such λ rounding shows: lockstep's choices, replayed in loopback, are no worse than it explains."""
+    if hasattr(algorithm, "lam"):
+        algorithm = replace(algorithm, lam=lam)
+    forced = run(algorithm, problem, clients=clients, rounds=rounds, runtime="lockstep").choices
+    gaps: list[float] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Client, "_pick", _follow(forced, clients, problem, gaps))
+        run(algorithm, problem, clients=clients, rounds=rounds, runtime="loopback")
+    assert max(gaps) <= 1e-5
+
+
+def _follow(forced: NDArray[np.int32], clients: int, problem: Any, gaps: list[float]) -> Any:
+    """A pick that takes the forced arm and notes how far, relative to the largest |μ| + ασ, it is from the best."""
+
+    def pick(self: Client, mean: NDArray[np.float64], width: NDArray[np.float64]) -> int:
+        step = self.decisions * clients + self.number
+        arm = int(forced[step])
+        if isinstance(problem, Log) and problem.mask is not None:
+            arm = int(np.flatnonzero(np.flatnonzero(problem.mask[step]) == arm)[0])
+        index, scale = mean + width, float(np.max(np.abs(mean) + width))
+        gaps.append(float(index.max() - index[arm]) / max(scale, 1e-300))
+        return arm
+
+    return pick
+
+
+def test_thousands_of_clients_take_part_in_a_sync() -> None:
+    many = run(DisLinUCB(D=1.0), Cosine(dim=3, arms=4), clients=5000, rounds=2)
+    assert many.syncs > 0
+    assert many.scalars == many.syncs * 2 * 5000 * (9 + 3)
+
+
+def test_equal_rows_are_found_and_unequal_ones_kept_apart() -> None:
+    rows = np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
+    found = distinct_rows(rows, at_most=4)
+    assert found is not None
+    first, number = found
+    assert len(first) == 2
+    assert number[0] == number[1] == number[3] != number[2]
+    assert distinct_rows(rows, at_most=1) is None
+
+
+def test_a_float32_belief_learns_nearly_what_a_float64_one_learns() -> None:
+    problem = Cosine(dim=4, arms=6)
+    for algorithm in (DisKernelUCB(alpha=0.3, D=3.0), ApproxDisKernelUCB(alpha=0.3, qbar=1.0)):
+        exact = run(algorithm, problem, clients=6, rounds=30)
+        single = run(replace(algorithm, dtype="float32"), problem, clients=6, rounds=30)
+        assert abs(single.regret - exact.regret) <= 0.1 * exact.regret
+
+
+def test_payloads_of_a_float32_belief_travel_in_float64() -> None:
+    plan = ApproxDisKernelUCB(D=0.5, qbar=1e9, dtype="float32").plan(2)
+    points = np.random.default_rng(0).normal(size=(5, 2))
+    draft = plan.phases[0].absorb(plan.belief, Payload(values={"points": points, "rewards": np.zeros(5)}))
+    member = Member(plan.belief, draft, points, np.zeros(5), 0, True, lambda: np.random.default_rng(0))
+    assert {array.dtype for array in plan.phases[1].contribute(member).values.values()} == {np.dtype(np.float64)}

@@ -1,0 +1,228 @@
+"""The documentation says what the code does: tables that are generated from it are up to date, and names resolve."""
+
+import dataclasses
+import importlib
+import inspect
+import re
+import tomllib
+import types
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from laconic import registry
+from laconic.protocol import messages
+from laconic.protocol.client import CLIENT_TRANSITIONS, ClientState, Local
+from laconic.protocol.phases import Phase
+from laconic.protocol.server import SERVER_TRANSITIONS, ServerState
+from laconic.randomness import Role
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+CONTRACT = "Each layer uses only those below it"
+
+
+def text(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def marked(name: str, part: str) -> str:
+    """What stands between the markers of a generated part."""
+    found = re.search(rf"<!-- {part}: begin -->\n(.*?)\n<!-- {part}: end -->", text(name), flags=re.DOTALL)
+    assert found, f"docs/{name} has no part marked {part!r}"
+    return found[1]
+
+
+def blocks(name: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", text(name), flags=re.DOTALL | re.MULTILINE)
+
+
+def table(header: list[str], rows: Iterable[list[str]]) -> str:
+    lines = [f"| {' | '.join(cells)} |" for cells in (header, *rows)]
+    return "\n".join([lines[0], "|" + "---|" * len(header), *lines[1:]])
+
+
+def first_cells(part: str) -> list[str]:
+    return [line.split("|")[1].strip() for line in part.splitlines()[2:]]
+
+
+def unique(events: Iterable[Any]) -> list[Any]:
+    return list(dict.fromkeys(events))
+
+
+def called(event: Any) -> str:
+    return str(event.value) if isinstance(event, Local) else str(event.__name__)
+
+
+def test_the_clients_states_are_those_of_its_transition_table() -> None:
+    events = [*Local, *unique(event for _, event in CLIENT_TRANSITIONS if not isinstance(event, Local))]
+    rows = [
+        [state.value, *(after.value if (after := CLIENT_TRANSITIONS.get((state, event))) else "" for event in events)]
+        for state in ClientState
+    ]
+    expected = table(["state", *map(called, events)], rows)
+    assert marked("architecture.md", "client") == expected, f"docs/architecture.md should say\n{expected}"
+
+
+def test_the_servers_states_are_those_of_its_transition_table() -> None:
+    events = unique(event for _, event in SERVER_TRANSITIONS)
+
+    def after(state: ServerState, event: type) -> str:
+        led_to = SERVER_TRANSITIONS.get((state, event), frozenset())
+        return " or ".join(each.value for each in reversed(ServerState) if each in led_to)
+
+    rows = [[state.value, *(after(state, event) for event in events)] for state in ServerState]
+    expected = table(["state", *map(called, events)], rows)
+    assert marked("architecture.md", "server") == expected, f"docs/architecture.md should say\n{expected}"
+
+
+def test_the_messages_are_those_of_the_protocol_with_their_fields() -> None:
+    rows = [
+        [kind.__name__, way, ", ".join(kind.__struct_fields__)]
+        for way, kinds in (("up", messages.Up), ("down", messages.Down))
+        for kind in kinds.__args__
+    ]
+    expected = table(["message", "goes", "fields"], rows)
+    assert marked("architecture.md", "messages") == expected, f"docs/architecture.md should say\n{expected}"
+
+
+def test_the_layers_are_those_that_the_linter_holds() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
+    layers = next(each["layers"] for each in settings["contracts"] if each["name"] == CONTRACT)
+    plain = [re.sub(r"[()]", "", layer).replace(" : ", ", ") for layer in layers]
+    expected = "\n".join(["```", *plain, "```"])
+    assert marked("architecture.md", "layers") == expected, f"docs/architecture.md should say\n{expected}"
+
+
+def test_the_roles_of_random_numbers_are_all_listed() -> None:
+    assert first_cells(marked("architecture.md", "roles")) == [role.name for role in Role]
+
+
+def test_the_functions_of_a_phase_are_methods_with_these_arguments() -> None:
+    rows = re.findall(r"^\| (`\w+\(.*?)\| (?:client|server|both) \|", text("architecture.md"), flags=re.MULTILINE)
+    listed = [call for row in rows for call in re.findall(r"`(\w+)\((.*?)\)`", row)]
+    assert len(listed) > 7
+    for name, arguments in listed:
+        assert ", ".join(list(inspect.signature(getattr(Phase, name)).parameters)[1:]) == arguments
+
+
+def test_the_algorithms_in_the_table_of_plans_are_those_that_there_are() -> None:
+    rows = re.findall(r"^\| (\w+) \| (?:exact|linear|Nyström|blank) \|", text("architecture.md"), flags=re.MULTILINE)
+    assert sorted(rows) == sorted(registry.algorithms())
+
+
+# Notation
+
+
+def resolve(name: str) -> None:
+    """Follow a name from the package to a module, a class and an attribute; raise where it ends."""
+    here: Any = importlib.import_module("laconic")
+    for part in name.split("."):
+        if isinstance(here, types.ModuleType):
+            here = entered(here, part)
+        elif hasattr(here, part):
+            here = getattr(here, part)
+        else:
+            assert part in instance_attributes(here), f"{here.__name__} has no {part}"
+            here = None
+
+
+def entered(module: types.ModuleType, part: str) -> Any:
+    try:
+        return importlib.import_module(f"{module.__name__}.{part}")
+    except ImportError:
+        assert hasattr(module, part), f"{module.__name__} has no {part}"
+        return getattr(module, part)
+
+
+def instance_attributes(kind: type) -> set[str]:
+    if dataclasses.is_dataclass(kind):
+        return {field.name for field in dataclasses.fields(kind)}
+    return set(re.findall(r"\bself\.(\w+)", inspect.getsource(kind)))
+
+
+def names_in_notation() -> list[str]:
+    rows = [line for line in text("notation.md").splitlines() if line.startswith("| ") and "`" in line]
+    return unique(name for row in rows for name in re.findall(r"`([\w.]+)`", row.rsplit(" | ", 1)[1]))
+
+
+@pytest.mark.parametrize("name", names_in_notation())
+def test_a_name_of_the_notation_table_is_in_the_code(name: str) -> None:
+    resolve(name)
+
+
+def test_a_name_that_is_not_in_the_code_is_noticed() -> None:
+    assert len(names_in_notation()) > 40
+    for wrong in ("beliefs.ExactBelief.inverse", "protocol.client.Client.wisdom", "tail.Tails"):
+        with pytest.raises(AssertionError, match="has no"):
+            resolve(wrong)
+
+
+def test_every_row_of_the_notation_tables_names_something_in_the_code() -> None:
+    rows = [line for line in text("notation.md").splitlines() if re.match(r"\| (?!symbol|-)", line)]
+    assert [row for row in rows if "`" not in row.rsplit(" | ", 1)[1]] == []
+
+
+def test_everything_that_the_reference_describes_is_in_the_code() -> None:
+    page = text("reference.md")
+    homes = re.findall(r"^::: laconic\.(\S+)$", page, flags=re.MULTILINE)
+    listed = re.findall(r"^::: laconic\.(\S+)\n    options:\n      members: \[(.*?)\]", page, flags=re.MULTILINE)
+    for name in [*homes, *(f"{home}.{member}" for home, members in listed for member in members.split(", "))]:
+        resolve(name)
+
+
+# Extending
+
+
+def python_of_extending() -> list[str]:
+    return [block for block in blocks("extending.md", "python") if not block.startswith(">>>")]
+
+
+def test_a_new_algorithm_fits_in_25_lines() -> None:
+    first = python_of_extending()[0]
+    assert "class UniformDictionary" in first
+    assert len([line for line in first.splitlines() if line.strip()]) <= 25
+
+
+def test_what_another_package_declares_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    declared = tomllib.loads("".join(blocks("extending.md", "toml")))["project"]["entry-points"]
+    lines = [line for block in python_of_extending() for line in block.splitlines() if not line.startswith("check_")]
+    (tmp_path / "frontpage.py").write_text("\n".join(lines), encoding="utf-8")
+    info = tmp_path / "frontpage-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: frontpage\nVersion: 1.0\n", encoding="utf-8")
+    entries = "".join(
+        f"[{group}]\n" + "".join(f"{name} = {where}\n" for name, where in points.items())
+        for group, points in declared.items()
+    )
+    (info / "entry_points.txt").write_text(entries, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert registry.find("algorithm", "uniformdictionary").__name__ == "UniformDictionary"
+    assert registry.find("problem", "frontpage").__name__ == "FrontPage"
+    assert registry.find("kernel", "periodic").__name__ == "Periodic"
+
+
+# The site
+
+
+def links(page: str) -> list[tuple[str, str]]:
+    return re.findall(r"\]\(([\w-]+\.md)(?:#([\w-]+))?\)", text(page))
+
+
+def anchors(page: str) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", text(page), flags=re.MULTILINE)
+    return {re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower()) for heading in headings}
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    listed = re.findall(r"^  - (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert sorted(listed) == sorted(path.name for path in DOCS.glob("*.md")), "add pages to nav in mkdocs.yml"
+
+
+@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
+def test_every_link_between_pages_leads_somewhere(page: str) -> None:
+    for target, anchor in links(page):
+        assert (DOCS / target).is_file(), f"docs/{page} links to {target}, which is not there"
+        assert not anchor or anchor in anchors(target), f"docs/{page} links to {target}#{anchor}, which is not there"
