@@ -453,13 +453,6 @@ class Raising(ShareStatistics):
             raise KeyError("gram")
 
 
-class Own(AgreeOnDictionary):
-    """Overrides `contribute`, which a process that holds all clients does not call."""
-
-    def contribute(self, member: Any) -> Any:
-        return Payload(values={"points": member.points[:1], "rewards": member.rewards[:1]})
-
-
 class Lighter(ShareData):
     def spread(self, merged: Any, count: int) -> Any:
         return Mail.same(Payload(), count)
@@ -502,7 +495,6 @@ class ByArrival(ShareStatistics):
         (Overwriting("tail"), linear(), "another belief than the server|it changes the draft, which is shared"),
         (Trusting("tail"), linear(), "check accepts it, but merging, addressing or absorbing it raised"),
         (Raising("tail"), linear(), "check must refuse it with RemoteProtocolError or take it, but raised KeyError"),
-        (Own(1.0), nystrom(3), "where gather and spread stand for contribute and address"),
         (Lighter(), exact(), "scalars_at_sync is .* where gather and spread stand for"),
         (Forgetting("history"), linear(), "must say replaces = True"),
         (ByArrival("tail"), linear(), "parts delivered .* lead to another belief than in order"),
