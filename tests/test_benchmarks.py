@@ -1,6 +1,7 @@
 """The benchmarks run, and their floors have the sizes of the runs."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,13 +14,24 @@ from benchmarks.floor import Product, Solve, round_work, sync_work
 from benchmarks.result import Result, Target
 from benchmarks.schedule import schedule_of
 from benchmarks.suite import suite
-from laconic import ApproxDisKernelUCB, Catalogue, Cosine, DisKernelUCB, Gaussian, NKernelUCB, OneKernelUCB, run
+from laconic import (
+    Algorithm,
+    ApproxDisKernelUCB,
+    Catalogue,
+    Cosine,
+    DisKernelUCB,
+    Gaussian,
+    NKernelUCB,
+    OneKernelUCB,
+    Problem,
+    run,
+)
 
 ALGORITHMS = [DisKernelUCB(), OneKernelUCB(), NKernelUCB(), ApproxDisKernelUCB(D=1.0)]
 
 
 @pytest.mark.parametrize("name", suite())
-def test_every_benchmark_runs_at_toy_size_and_finds_a_ratio(name):
+def test_every_benchmark_runs_at_toy_size_and_finds_a_ratio(name: str) -> None:
     results = suite()[name].measure(quick=True, repeat=1)
     assert results
     for result in results:
@@ -28,32 +40,32 @@ def test_every_benchmark_runs_at_toy_size_and_finds_a_ratio(name):
         assert result.cpu > 0
 
 
-def test_the_command_prints_what_each_child_found():
+def test_the_command_prints_what_each_child_found() -> None:
     answer = CliRunner().invoke(app, ["--only", "dislin", "--quick", "--json"])
     content = json.loads(answer.stdout)
     assert [result["name"] for result in content["results"]] == ["dislin"]
     assert content["machine"]["cores"] >= 1
 
 
-def test_the_table_names_the_ratio_and_the_file_holds_the_results(tmp_path):
+def test_the_table_names_the_ratio_and_the_file_holds_the_results(tmp_path: Path) -> None:
     answer = CliRunner().invoke(app, ["--only", "fixed-n", "--quick", "--out", str(tmp_path / "found.json")])
     assert "ratio" in answer.stdout
     assert "fixed-nkernel" in answer.stdout
     assert json.loads((tmp_path / "found.json").read_text())["quick"] is True
 
 
-def test_an_unknown_benchmark_is_refused_with_advice():
+def test_an_unknown_benchmark_is_refused_with_advice() -> None:
     answer = CliRunner().invoke(app, ["--only", "nonsense"])
     assert answer.exit_code == 2
     assert "--list" in answer.output
 
 
-def test_the_list_tells_every_name():
+def test_the_list_tells_every_name() -> None:
     answer = CliRunner().invoke(app, ["--list"])
     assert all(name in answer.stdout for name in suite())
 
 
-def test_a_target_is_met_up_to_its_limit_and_no_further():
+def test_a_target_is_met_up_to_its_limit_and_no_further() -> None:
     result = Result(name="", against="", cpu=3.0, seconds=1.0, targets=(Target("cpu", 3.0),))
     assert result.met
     assert not Result(name="", against="", cpu=3.1, seconds=1.0, targets=result.targets).met
@@ -62,21 +74,21 @@ def test_a_target_is_met_up_to_its_limit_and_no_further():
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS, ids=lambda each: type(each).__name__)
 @pytest.mark.parametrize("problem", [Cosine(dim=3, arms=4), Catalogue(dim=3, items=4, arms=4)], ids=["fresh", "fixed"])
-def test_the_schedule_counts_every_interaction_once(algorithm, problem):
+def test_the_schedule_counts_every_interaction_once(algorithm: Algorithm, problem: Problem) -> None:
     one = run(algorithm, problem, clients=5, rounds=7)
     schedule = schedule_of(one, problem.instance(seed=0, clients=5, rounds=7))
     assert [sum(segment.clients for segment in turn.segments) for turn in schedule.turns] == [5] * 7
     assert [sync.points for sync in schedule.syncs] == one.sync_steps.tolist()
 
 
-def test_an_exact_belief_on_fresh_arms_has_a_row_for_every_shared_point():
+def test_an_exact_belief_on_fresh_arms_has_a_row_for_every_shared_point() -> None:
     one = run(OneKernelUCB(), Cosine(dim=3, arms=4), clients=5, rounds=3)
     schedule = schedule_of(one, Cosine(dim=3, arms=4).instance(seed=0, clients=5, rounds=3))
     assert [segment.belief for turn in schedule.turns for segment in turn.segments] == list(range(15))
     assert all(segment.tail == 0 for turn in schedule.turns for segment in turn.segments)
 
 
-def test_fixed_arms_stay_as_small_as_they_are_many():
+def test_fixed_arms_stay_as_small_as_they_are_many() -> None:
     problem = Catalogue(dim=3, items=4, arms=4)
     one = run(NKernelUCB(), problem, clients=3, rounds=30)
     schedule = schedule_of(one, problem.instance(seed=0, clients=3, rounds=30))
@@ -84,7 +96,7 @@ def test_fixed_arms_stay_as_small_as_they_are_many():
     assert all(turn.columns == 4 for turn in schedule.turns)
 
 
-def test_a_nystrom_floor_has_the_dictionaries_of_the_run():
+def test_a_nystrom_floor_has_the_dictionaries_of_the_run() -> None:
     algorithm, problem = ApproxDisKernelUCB(Gaussian(gamma=0.1), D=2.0, lam=0.1), Cosine(dim=3, arms=4)
     one = run(algorithm, problem, clients=6, rounds=6)
     schedule = schedule_of(one, problem.instance(seed=0, clients=6, rounds=6))
@@ -94,7 +106,7 @@ def test_a_nystrom_floor_has_the_dictionaries_of_the_run():
     assert solved <= set(one.dictionary_sizes.tolist())
 
 
-def test_a_sync_within_a_round_appends_rows_rather_than_score_the_round_again():
+def test_a_sync_within_a_round_appends_rows_rather_than_score_the_round_again() -> None:
     one = run(OneKernelUCB(), Cosine(dim=3, arms=4), clients=5, rounds=2)
     schedule = schedule_of(one, Cosine(dim=3, arms=4).instance(seed=0, clients=5, rounds=2))
     work = list(round_work(schedule, schedule.turns[1]))
@@ -102,13 +114,13 @@ def test_a_sync_within_a_round_appends_rows_rather_than_score_the_round_again():
     assert Product(1, 4, 5, 4) in work  # the last client lacks the four points of those before it
 
 
-def test_a_sampled_floor_costs_about_what_the_whole_one_counts():
+def test_a_sampled_floor_costs_about_what_the_whole_one_counts() -> None:
     one = run(NKernelUCB(), Cosine(dim=3, arms=4), clients=3, rounds=10)
     schedule = schedule_of(one, Cosine(dim=3, arms=4).instance(seed=0, clients=3, rounds=10))
     assert sum(times for _, times in ScheduleFloor(schedule, every=4).rounds) == 10
 
 
-def test_bare_routines_compute_what_their_names_say():
+def test_bare_routines_compute_what_their_names_say() -> None:
     random = np.random.default_rng(0)
     large = np.tril(random.uniform(0.1, 1.0, (6, 6))) + np.eye(6)
     L, V = large[:4, :4], random.standard_normal((4, 3))

@@ -70,6 +70,7 @@ def test_everyone_may_leave_at_any_moment_of_a_sync(algorithm: Algorithm) -> Non
             if moment == stop:
                 if newcomers:
                     federation.join(7)
+                    federation.deliver_up(7)
                 for number in (0, 1, 2):
                     federation.leave(number)
         finish(federation)

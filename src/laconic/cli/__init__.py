@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from laconic.cli import data
 from laconic.cli.compare import compare
 from laconic.cli.listing import list_all
 from laconic.cli.reproduce import reproduce
@@ -31,6 +32,7 @@ app = typer.Typer(
 app.command("compare", epilog=EPILOG, no_args_is_help=False)(compare)
 app.command("run", epilog=EPILOG, no_args_is_help=True)(run)
 app.command("reproduce", epilog=EPILOG, no_args_is_help=True)(reproduce)
+app.add_typer(data.app, name="data", epilog=EPILOG)
 app.command("list", epilog=EPILOG)(list_all)
 app.command("show", epilog=EPILOG, no_args_is_help=True)(show)
 

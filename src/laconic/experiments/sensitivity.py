@@ -15,6 +15,10 @@ from laconic.experiments.tuning import best_of
 from laconic.kernels import Gaussian
 
 NARROW = 1.0  # γ from which on one arm tells little about another
+LEFT_OUT = (
+    "a fresh arm's variance k/λ alone exceeds D, and with γ ≥ 1 arms tell little about each other, so nearly every "
+    "interaction would sync"
+)
 
 
 @dataclass(frozen=True)
@@ -34,10 +38,10 @@ class Variation:
 
 @dataclass(frozen=True)
 class Study:
-    """What is varied, and what is left out and why."""
+    """What is varied, and what is left out for the reason that `LEFT_OUT` gives."""
 
     variations: tuple[Variation, ...] = ()
-    left_out: tuple[str, ...] = ()
+    left_out: tuple[Variation, ...] = ()
 
 
 def study(asked: Iterable[Sensitivity], *, experiment: Experiment, results: Results) -> Study:
@@ -50,14 +54,9 @@ def study(asked: Iterable[Sensitivity], *, experiment: Experiment, results: Resu
         for parameter, values in each.values.items()
         for value in values
     ]
-    floods = [each for each in every if _floods(each.algorithm)]
     return Study(
-        variations=tuple(each for each in every if each not in floods),
-        left_out=tuple(
-            f"{each.name} with {each.parameter}={each.value:g}: a fresh arm's variance k/λ alone exceeds D, and with "
-            f"γ ≥ {NARROW:g} arms tell little about each other, so nearly every interaction would sync"
-            for each in floods
-        ),
+        variations=tuple(each for each in every if not _floods(each.algorithm)),
+        left_out=tuple(each for each in every if _floods(each.algorithm)),
     )
 
 

@@ -1,100 +1,115 @@
 """Charts for pages, in Vega-Lite by Altair: one definition gives the interactive chart, the PNG and the SVG.
 
-They take plain records. What a record holds is said by each function; ``algorithm`` is always its line's name.
+They take plain records. What a record holds is said by each function; ``algorithm`` is always its line's name, and
+``names`` has those of all charts of a page or a sheet, so that a name looks the same in each.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Literal
 
 from laconic.errors import InputError
 from laconic.report.figures import COLOURS, FAINT, INK
 
 Record = dict[str, Any]
-Chart = Any  # of altair, whose own types are too many to check
+Altair = Any  # its own types are too many to check
 
-HEIGHT, WIDTH = 260, 380  # of one chart; its width in a page is that of its place
-MUTED = "#6B7280"
+WIDTH, HEIGHT, GAP = 380, 250, 60  # of one chart in a file; its width in a page is that of its place
+MUTED, RULE = "#6B7280", "#9CA3AF"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif"
 DASHES = ([1, 0], [7, 3], [2, 2], [8, 3, 2, 3], [4, 2, 1, 2, 1, 2])
-#: The same look for an algorithm in every chart; others take what is left.
+#: The same look for an algorithm in every report; others take what is left.
 LOOKS = {
     "OneKernelUCB": (COLOURS[0], DASHES[0]),
     "DisKernelUCB": (COLOURS[2], DASHES[1]),
     "ApproxDisKernelUCB": (COLOURS[1], DASHES[0]),
     "NKernelUCB": (COLOURS[3], DASHES[3]),
     "DisLinUCB": (COLOURS[4], DASHES[2]),
-    "Random": ("#9CA3AF", DASHES[4]),
+    "Random": (RULE, DASHES[4]),
 }
 
 
-def over_time(records: Sequence[Record], *, title: str, log: bool = False, step: bool = False) -> Chart:
-    """Lines with bands against t, of records with t, mean, low and high; hovering reads all lines at one t."""
-    alt = _altair()
-    names = _names(records)
-    if log:
-        records = [each for each in records if each["low"] > 0]
-    y = alt.Y("mean:Q", title=None, scale=_scale(log), axis=alt.Axis(format="~s" if log or step else ",~r"))
-    base = alt.Chart(alt.Data(values=list(records)), title=title).encode(
-        x=alt.X("t:Q", title="interaction t", axis=alt.Axis(format=",d", tickCount=5)), color=_colour(names)
-    )
-    shape = "step-after" if step else "linear"
-    band = base.mark_area(opacity=0.14, interpolate=shape).encode(
-        y=alt.Y("low:Q", scale=_scale(log), title=None), y2="high:Q"
-    )
-    line = base.mark_line(strokeWidth=1.9, interpolate=shape).encode(y=y, strokeDash=_dash(names))
-    number = ",.3~s" if log or step else ",.1f"
-    return _finished(alt.layer(band, line, _reader(base, names, number=number, name=_identifier(title))))
+@dataclass(frozen=True)
+class Chart:
+    """A chart and its data by name, kept apart as Altair copies all that it holds at every step."""
+
+    drawn: Altair
+    data: Mapping[str, Sequence[Record]]
 
 
-def frontier(points: Sequence[Record], *, levels: Sequence[Record], title: str) -> Chart:
-    """Regret against scalars of every setting; those that send nothing are levels.
+def over_time(
+    records: Sequence[Record], *, names: Sequence[str], title: str, log: bool = False, whole: bool = False
+) -> Chart:
+    """Lines with bands against t, of records with t, mean, low and high; hovering reads all lines at one t.
 
-    Points have scalars, regret, setting, tuned and best (on the frontier); levels have regret, setting and label.
+    Whole numbers change in steps.
     """
     alt = _altair()
-    names = _names([*points, *levels])
-    base = alt.Chart(alt.Data(values=list(points)), title=title)
-    x = alt.X("scalars:Q", title="scalars sent (log)", scale=_scale(True), axis=alt.Axis(format="~s", tickCount=5))
-    y = alt.Y("regret:Q", title="regret", scale=alt.Scale(zero=False), axis=alt.Axis(format=",~r"))
-    front = (
-        base.transform_filter("datum.best")
-        .mark_line(interpolate="step-after", color=MUTED, strokeDash=[3, 3], strokeWidth=1)
-        .encode(x=x, y=y, order="scalars:Q")
+    shown = [each for each in records if each["low"] > 0] if log else list(records)
+    shape = "step-after" if whole else "linear"
+    y = _log_axis("mean", [each["mean"] for each in shown]) if log else _axis("mean", whole=whole)
+    base = alt.Chart(alt.NamedData(_key(title)), title=title).encode(x=_time(), color=_colour(names))
+    band = base.mark_area(opacity=0.14, interpolate=shape).encode(y=alt.Y("low:Q", title=None), y2="high:Q")
+    line = base.mark_line(strokeWidth=1.9, interpolate=shape).encode(y=y, strokeDash=_dash(names))
+    present = [name for name in names if any(each["algorithm"] == name for each in shown)]
+    drawn = alt.layer(band, line, _reader(base, present, title=title, whole=whole))
+    return _finished(drawn, {_key(title): shown})
+
+
+def frontier(points: Sequence[Record], *, levels: Sequence[Record], names: Sequence[str], title: str) -> Chart:
+    """Regret against scalars of every setting; those that send nothing are levels.
+
+    Points have scalars, regret, setting, tuned and best (none is better in both); levels have regret and setting.
+    """
+    alt = _altair()
+    x = _log_axis("scalars", [each["scalars"] for each in points], x=True).title("scalars sent (log)")
+    room = alt.Scale(domain=_room([each["regret"] for each in (*points, *levels)]), nice=False)
+    y = alt.Y("regret:Q", title="regret", scale=room, axis=alt.Axis(format=",~r", tickCount=6))
+    base = alt.Chart(alt.NamedData(_key(title)), title=title).encode(x=x, y=y)
+    front = base.transform_filter("datum.best").mark_line(
+        interpolate="step-after", color=MUTED, strokeDash=[3, 3], strokeWidth=1
     )
     dots = base.mark_point(filled=True, strokeWidth=1.2).encode(
-        x=x,
-        y=y,
         color=_colour(names),
-        opacity=alt.condition("datum.tuned", alt.value(1.0), alt.value(0.55)),
+        opacity=alt.condition("datum.tuned", alt.value(1.0), alt.value(0.5)),
         size=alt.condition("datum.tuned", alt.value(150), alt.value(46)),
         stroke=alt.condition("datum.tuned", alt.value(INK), alt.value(None)),
-        tooltip=_about_point(),
+        tooltip=_point_tooltip(),
     )
-    return _finished(alt.layer(_level_lines(levels, names), front, dots))
+    lines = _level_lines(f"{_key(title)}_levels", names)
+    data = {_key(title): points, f"{_key(title)}_levels": levels}
+    return _finished(alt.layer(*lines, front.encode(order="scalars:Q"), dots), data)
 
 
-def paths(points: Sequence[Record], *, title: str) -> Chart:
-    """How regret and scalars move as one parameter does, of records with scalars, regret, value, order and base."""
+def response(
+    records: Sequence[Record],
+    *,
+    names: Sequence[str],
+    title: str,
+    quantity: Literal["regret", "scalars"],
+    parameter: str,
+) -> Chart:
+    """Regret or scalars against one parameter, of records with value, regret, scalars, low, high, setting and base."""
     alt = _altair()
-    names = _names(points)
-    base = alt.Chart(alt.Data(values=list(points)), title=title)
-    x = alt.X("scalars:Q", title="scalars sent (log)", scale=_scale(True), axis=alt.Axis(format="~s", tickCount=4))
-    y = alt.Y("regret:Q", title="regret", scale=alt.Scale(zero=False, padding=14), axis=alt.Axis(format=",~r"))
-    line = base.mark_line(strokeWidth=1.2, opacity=0.6).encode(x=x, y=y, color=_colour(names), order="order:Q")
-    dots = base.mark_point(filled=True, opacity=1).encode(
-        x=x,
-        y=y,
-        color=_colour(names),
-        size=alt.condition("datum.base", alt.value(120), alt.value(48)),
-        tooltip=_about_point(),
+    shown = [each for each in records if quantity == "regret" or each["scalars"] > 0]
+    values = sorted({each["value"] for each in shown})
+    y = _axis("regret") if quantity == "regret" else _log_axis("scalars", [each["scalars"] for each in shown])
+    x = alt.X(
+        "value:Q", title=parameter, scale=alt.Scale(type="log", padding=14, nice=False), axis=_ticks(values, "~g")
     )
-    text = base.mark_text(dy=-10, fontSize=10, font=FONT, color=INK).encode(x=x, y=y, text="label:N")
-    return _finished(alt.layer(line, dots, text))
+    base = alt.Chart(alt.NamedData(_key(title)), title=title).encode(x=x, y=y, color=_colour(names))
+    line = base.mark_line(strokeWidth=1.6).encode(strokeDash=_dash(names))
+    dots = base.mark_point(filled=True, opacity=1).encode(
+        size=alt.condition("datum.base", alt.value(110), alt.value(40)), tooltip=_point_tooltip()
+    )
+    bars = base.mark_rule(strokeWidth=1.2).encode(y=alt.Y("low:Q", title=None), y2="high:Q")
+    drawn = alt.layer(*([bars] if quantity == "regret" else []), line, dots)
+    return _finished(drawn, {_key(title): shown}, height=HEIGHT - 60)
 
 
 def legend(names: Sequence[str]) -> list[tuple[str, str, Sequence[int]]]:
@@ -103,25 +118,27 @@ def legend(names: Sequence[str]) -> list[tuple[str, str, Sequence[int]]]:
 
 
 def in_page(chart: Chart) -> str:
-    """The chart as JSON for the page's script, as wide as its place and without a legend."""
-    spec = chart.to_dict(validate=False)
-    spec["width"] = "container"
+    """The chart as JSON for the page's script, as wide as its place."""
+    spec = chart.drawn.to_dict(validate=False) | {"width": "container", "datasets": chart.data}
     return json.dumps(spec, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
-def draw(rows: Sequence[Sequence[Chart]], path: Path, *, kind: Literal["png", "svg"], title: str) -> None:
-    """Charts in rows as one file, with a common legend."""
+def sheet(rows: Sequence[Sequence[Chart]], *, names: Sequence[str], title: str) -> str:
+    """Charts in rows with a legend below, as SVG."""
     alt = _altair()
-    sheet = alt.vconcat(*(alt.hconcat(*row) for row in rows)).properties(
-        title=alt.TitleParams(title, anchor="start", fontSize=15, font=FONT, offset=12, color=INK)
-    )
-    spec = sheet.configure(**config(), background="white").to_dict(validate=False)
-    _show_legend(spec)
-    converter = _package("vl_convert")
-    if kind == "png":
-        path.write_bytes(converter.vegalite_to_png(spec, scale=2))
-    else:
-        path.write_text(converter.vegalite_to_svg(spec), encoding="utf-8")
+    heading = alt.TitleParams(title, anchor="start", fontSize=15, font=FONT, offset=14, color=INK)
+    strip = _legend_strip(names, width=max(map(len, rows)) * (WIDTH + GAP))
+    drawn = (alt.hconcat(*(chart.drawn for chart in row), spacing=GAP) for row in rows)
+    whole = alt.vconcat(*drawn, strip, title=heading, spacing=24).configure(**config(), background="white", padding=16)
+    data = {name: values for row in rows for chart in row for name, values in chart.data.items()}
+    spec = whole.to_dict(validate=False)
+    spec["datasets"] = spec.get("datasets", {}) | data
+    return str(_package("vl_convert").vegalite_to_svg(spec))
+
+
+def to_png(svg: str) -> bytes:
+    """A sheet as pixels, for those who take no SVG."""
+    return bytes(_package("vl_convert").svg_to_png(svg, scale=2))
 
 
 def script() -> str:
@@ -130,18 +147,53 @@ def script() -> str:
     return bundle.replace("</script", "<\\/script")
 
 
-def _identifier(title: str) -> str:
-    """A name that tells apart the pointers of charts on one sheet."""
-    return "at_" + "".join(letter if letter.isalnum() else "_" for letter in title)
+def config() -> dict[str, Any]:
+    """Fonts, colours and lines of all charts."""
+    text = {"labelColor": MUTED, "titleColor": MUTED, "labelFont": FONT, "titleFont": FONT, "titleFontWeight": "normal"}
+    lines = {"gridColor": FAINT, "domainColor": RULE, "tickColor": RULE, "tickSize": 4}
+    return {
+        "axis": text | lines | {"labelFontSize": 11, "titleFontSize": 11, "labelOverlap": "greedy"},
+        "axisX": {"grid": False},
+        "axisY": {"domain": False, "ticks": False, "labelPadding": 6},
+        "title": {"font": FONT, "fontSize": 13, "fontWeight": 600, "color": INK, "anchor": "start", "offset": 10},
+        "view": {"stroke": None},
+    }
 
 
-def _reader(base: Chart, names: Sequence[str], *, number: str, name: str) -> Chart:
+def require_charts() -> None:
+    """Refuse to start what could not be drawn at its end."""
+    for name in ("altair", "vl_convert"):
+        _package(name)
+
+
+def round_numbers(lowest: float, highest: float) -> list[float]:
+    """Ticks for a log axis: powers of ten, and where these are few, twice and five times them too.
+
+    >>> round_numbers(900.0, 2e5), round_numbers(3e4, 2e5)
+    ([1000.0, 10000.0, 100000.0], [50000.0, 100000.0, 200000.0])
+    """
+    powers = [10.0**power for power in range(math.floor(math.log10(lowest)), math.ceil(math.log10(highest)) + 1)]
+    for factors in ((1,), (1, 3), (1, 2, 5)):
+        ticks = sorted(factor * power for power in powers for factor in factors)
+        inside = [tick for tick in ticks if lowest <= tick <= highest]
+        if len(inside) > 2:
+            return inside
+    return [tick for power in powers for tick in (power, 2 * power, 5 * power) if lowest / 2 <= tick <= highest * 2]
+
+
+def _key(title: str) -> str:
+    """What tells apart the data and pointers of charts on one sheet."""
+    return "of_" + "".join(letter if letter.isalnum() else "_" for letter in title)
+
+
+def _reader(base: Altair, names: Sequence[str], *, title: str, whole: bool) -> Altair:
     """A rule that follows the pointer and tells every line's mean."""
     alt = _altair()
     here = alt.selection_point(
-        name=name, nearest=True, on="pointerover", fields=["t"], empty=False, clear="pointerout"
+        name=f"at_{_key(title)}", nearest=True, on="pointerover", fields=["t"], empty=False, clear="pointerout"
     )
-    values = [alt.Tooltip(each, type="quantitative", format=number) for each in names]
+    number = ",.3~s" if whole else ",.1f"
+    values = [alt.Tooltip(name, type="quantitative", format=number) for name in names]
     return (
         base.transform_pivot("algorithm", value="mean", groupby=["t"])
         .mark_rule(strokeWidth=1)
@@ -154,19 +206,23 @@ def _reader(base: Chart, names: Sequence[str], *, number: str, name: str) -> Cha
     )
 
 
-def _level_lines(levels: Sequence[Record], names: Sequence[str]) -> Chart:
+def _room(values: Sequence[float]) -> list[float]:
+    """A domain in which no point touches the frame."""
+    margin = 0.08 * (max(values) - min(values)) or 1.0
+    return [max(min(values) - margin, 0.0 if min(values) > margin / 2 else -margin), max(values) + margin]
+
+
+def _level_lines(data: str, names: Sequence[str]) -> list[Altair]:
     alt = _altair()
-    base = alt.Chart(alt.Data(values=list(levels)))
+    base = alt.Chart(alt.NamedData(data)).encode(y="regret:Q")
     rule = base.mark_rule(strokeDash=[5, 4], strokeWidth=1.2).encode(
-        y="regret:Q", color=_colour(names), tooltip=[alt.Tooltip("algorithm:N"), alt.Tooltip("setting:N")]
+        color=_colour(names), tooltip=[alt.Tooltip("algorithm:N"), alt.Tooltip("setting:N"), alt.Tooltip("regret:Q")]
     )
-    text = base.mark_text(align="left", x=4, dy=-5, fontSize=10, font=FONT, color=MUTED).encode(
-        y="regret:Q", text="label:N"
-    )
-    return alt.layer(rule, text)
+    text = base.mark_text(align="left", x=6, dy=-6, fontSize=10, font=FONT, color=MUTED).encode(text="algorithm:N")
+    return [rule, text]
 
 
-def _about_point() -> list[Any]:
+def _point_tooltip() -> list[Any]:
     alt = _altair()
     return [
         alt.Tooltip("algorithm:N"),
@@ -176,8 +232,25 @@ def _about_point() -> list[Any]:
     ]
 
 
-def _names(records: Sequence[Record]) -> list[str]:
-    return list(dict.fromkeys(str(each["algorithm"]) for each in records))
+def _legend_strip(names: Sequence[str], *, width: int) -> Altair:
+    """A legend of our own: Vega's would list colours and dashes apart."""
+    alt = _altair()
+    entries = list(_placed(names))
+    base = alt.Chart(alt.Data(values=entries)).encode(
+        x=alt.X("x:Q", scale=alt.Scale(domain=[0, width], nice=False), axis=None), y=alt.value(10)
+    )
+    line = base.mark_rule(strokeWidth=2.4).encode(
+        x2="x2:Q", color=alt.Color("colour:N", scale=None), strokeDash=alt.StrokeDash("dash:N", scale=None)
+    )
+    text = base.mark_text(align="left", dx=38, fontSize=12, font=FONT, color=INK).encode(text="algorithm:N")
+    return alt.layer(line, text).properties(width=width, height=20)
+
+
+def _placed(names: Sequence[str]) -> Iterator[Record]:
+    x = 0.0
+    for name, colour, dash in legend(names):
+        yield {"algorithm": name, "x": x, "x2": x + 32, "colour": colour, "dash": list(dash)}
+        x += 70 + 7.2 * len(name)
 
 
 def _look(name: str, index: int) -> tuple[str, Sequence[int]]:
@@ -186,56 +259,45 @@ def _look(name: str, index: int) -> tuple[str, Sequence[int]]:
 
 def _colour(names: Sequence[str]) -> Any:
     alt = _altair()
-    colours = [_look(name, index)[0] for index, name in enumerate(names)]
+    colours = [colour for _, colour, _ in legend(names)]
     return alt.Color("algorithm:N", legend=None, scale=alt.Scale(domain=list(names), range=colours))
 
 
 def _dash(names: Sequence[str]) -> Any:
     alt = _altair()
-    dashes = [list(_look(name, index)[1]) for index, name in enumerate(names)]
+    dashes = [list(dash) for _, _, dash in legend(names)]
     return alt.StrokeDash("algorithm:N", legend=None, scale=alt.Scale(domain=list(names), range=dashes))
 
 
-def _scale(log: bool) -> Any:
+def _time() -> Any:
     alt = _altair()
-    return alt.Scale(type="log", nice=False) if log else alt.Scale(zero=True)
+    return alt.X("t:Q", title="interaction t", axis=alt.Axis(format=",d", tickCount=5), scale=alt.Scale(nice=False))
 
 
-def _show_legend(spec: Any) -> None:
-    """Charts of a page share a legend outside; those of a file bring it along."""
-    if isinstance(spec, dict):
-        for channel in ("color", "strokeDash"):
-            if isinstance(spec.get(channel), dict) and spec[channel].get("legend", 0) is None:
-                spec[channel] = spec[channel] | {"legend": {"title": None, "orient": "bottom", "symbolType": "stroke"}}
-        for inner in spec.values():
-            _show_legend(inner)
-    elif isinstance(spec, list):
-        for inner in spec:
-            _show_legend(inner)
+def _axis(field: str, *, whole: bool = False) -> Any:
+    alt = _altair()
+    axis = alt.Axis(format=",~r", tickCount=6, tickMinStep=1 if whole else 0)
+    return alt.Y(f"{field}:Q", title=None, scale=alt.Scale(zero=True), axis=axis)
 
 
-def _finished(chart: Chart) -> Chart:
-    return chart.properties(width=WIDTH, height=HEIGHT)
+def _log_axis(field: str, values: Sequence[float], *, x: bool = False) -> Any:
+    alt = _altair()
+    ticks = round_numbers(min(values), max(values)) if values else []
+    kind = alt.X if x else alt.Y
+    return kind(
+        f"{field}:Q",
+        title=None,
+        scale=alt.Scale(type="log", nice=False, padding=16 if x else 8),
+        axis=_ticks(ticks, "~s"),
+    )
 
 
-def config() -> dict[str, Any]:
-    """Fonts, colours and lines of all charts."""
-    axis = {"labelColor": MUTED, "titleColor": MUTED, "labelFont": FONT, "titleFont": FONT, "titleFontWeight": "normal"}
-    lines = {"gridColor": FAINT, "domainColor": "#9CA3AF", "tickColor": "#9CA3AF", "tickSize": 4, "labelFontSize": 11}
-    return {
-        "axis": axis | lines | {"titleFontSize": 11},
-        "axisX": {"grid": False},
-        "axisY": {"domain": False, "ticks": False},
-        "legend": {
-            "labelFont": FONT,
-            "labelFontSize": 12,
-            "labelColor": INK,
-            "symbolStrokeWidth": 2.4,
-            "labelLimit": 240,
-        },
-        "title": {"font": FONT, "fontSize": 13, "fontWeight": 600, "color": INK, "anchor": "start", "offset": 10},
-        "view": {"stroke": None},
-    }
+def _ticks(values: Sequence[float], number: str) -> Any:
+    return _altair().Axis(values=list(values), format=number)
+
+
+def _finished(drawn: Altair, data: Mapping[str, Sequence[Record]], *, height: int = HEIGHT) -> Chart:
+    return Chart(drawn.properties(width=WIDTH, height=height), data=data)
 
 
 def _altair() -> Any:
@@ -247,9 +309,3 @@ def _package(name: str) -> Any:
         return import_module(name)
     except ImportError:
         raise InputError(f"{name} is not installed; try: pip install 'laconic[paper]'") from None
-
-
-def require_charts() -> None:
-    """Refuse to start what could not be drawn at its end."""
-    for name in ("altair", "vl_convert"):
-        _package(name)

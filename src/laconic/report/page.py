@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from laconic.report import charts
 from laconic.report.markup import Markup, join, tag
@@ -14,7 +13,7 @@ HERE = Path(__file__).parent
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; img-src data: blob:"
 
 
-def chart(drawn: Any, *, label: str) -> Markup:
+def chart(drawn: charts.Chart, *, label: str) -> Markup:
     """A place for a chart, which the page's script fills."""
     spec = tag("script", Markup(charts.in_page(drawn)), type="application/json")
     return tag("figure", tag("div", class_="plot", role="img", aria_label=label), spec, class_="chart")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +15,15 @@ from laconic.report import charts
 from laconic.report.charts import Chart, Record
 from laconic.report.figures import Band
 from laconic.reproduction.conduct import Panel
-from laconic.reproduction.naming import setting, symbol, value
+from laconic.reproduction.naming import setting, symbol
 
 POINTS = 100  # of a curve: more than a chart of a page can show
 DIGITS = 5
 DECADE = 10.0  # lines whose ends differ by more are drawn on a log axis
+QUANTITIES: tuple[Literal["regret", "scalars"], ...] = ("regret", "scalars")
+PLAIN = {"qbar": "qbar"}  # few fonts can put a bar on a q
+
+Best = Mapping[str, Group]
 
 
 @dataclass(frozen=True)
@@ -31,18 +36,21 @@ class Drawn:
 
 def main_charts(panel: Panel) -> list[Drawn]:
     """Regret, communication, the frontier, syncs and the dictionary's growth."""
-    best = best_of(panel.results)
-    drawn = [_regret(best), _communication(best), _frontier(panel.results, best), _syncs(best), _dictionary(best)]
+    best, names = best_of(panel.results), algorithms_of(panel.results)
+    drawn = (
+        _regret(best, names),
+        _communication(best, names),
+        _frontier(panel.results, best, names),
+        _syncs(best, names),
+        _dictionary(best, names),
+    )
     return [each for each in drawn if each is not None]
 
 
 def sensitivity_charts(panel: Panel) -> list[Drawn]:
-    """For each parameter that was varied, the way that regret and scalars take."""
-    return [
-        Drawn(charts.paths(points, title=f"Changing {symbol(parameter)}"), f"Sensitivity to {symbol(parameter)}")
-        for parameter in dict.fromkeys(each.parameter for each in panel.study.variations)
-        if (points := list(_path(panel, parameter)))
-    ]
+    """Regret, and below it scalars, against each parameter that was varied."""
+    parameters = list(dict.fromkeys(each.parameter for each, _ in panel.variations()))
+    return [_response(panel, parameter, quantity) for quantity in QUANTITIES for parameter in parameters]
 
 
 def algorithms_of(results: Results) -> list[str]:
@@ -50,35 +58,36 @@ def algorithms_of(results: Results) -> list[str]:
     return list(dict.fromkeys(row.algorithm for row in results.rows))
 
 
-def _regret(best: dict[str, Group]) -> Drawn:
-    chart = charts.over_time(_curves(best.values(), "regret"), title="Cumulative regret")
+def _regret(best: Best, names: Sequence[str]) -> Drawn:
+    chart = charts.over_time(_curves(best.values(), "regret"), names=names, title="Cumulative regret")
     return Drawn(chart, "Cumulative regret against t, mean and standard deviation over seeds")
 
 
-def _communication(best: dict[str, Group]) -> Drawn | None:
+def _communication(best: Best, names: Sequence[str]) -> Drawn | None:
     talking = [group for group in best.values() if group.mean("scalars")]
     if not talking:
         return None
     ends = [group.mean("scalars") or 0.0 for group in talking]
     log = max(ends) > DECADE * min(ends)
     title = f"Scalars sent{' (log)' if log else ''}"
-    chart = charts.over_time(_curves(talking, "scalars"), title=title, log=log, step=True)
+    chart = charts.over_time(_curves(talking, "scalars"), names=names, title=title, log=log, whole=True)
     return Drawn(chart, "Scalars sent against t, mean and standard deviation over seeds")
 
 
-def _syncs(best: dict[str, Group]) -> Drawn | None:
+def _syncs(best: Best, names: Sequence[str]) -> Drawn | None:
     """Without those that sync after every interaction: theirs would be the diagonal."""
     some = [group for group in best.values() if 0 < (group.mean("syncs") or 0.0) < group.rows[0].curve.t[-1]]
     if not some:
         return None
-    return Drawn(charts.over_time(_curves(some, "syncs"), title="Syncs", step=True), "Syncs so far against t")
+    chart = charts.over_time(_curves(some, "syncs"), names=names, title="Syncs", whole=True)
+    return Drawn(chart, "Syncs so far against t")
 
 
-def _dictionary(best: dict[str, Group]) -> Drawn | None:
+def _dictionary(best: Best, names: Sequence[str]) -> Drawn | None:
     with_one = [group for group in best.values() if group.mean("dictionary")]
     if not with_one:
         return None
-    chart = charts.over_time(_curves(with_one, "dictionary"), title="Dictionary size |S|", step=True)
+    chart = charts.over_time(_curves(with_one, "dictionary"), names=names, title="Dictionary size |S|", whole=True)
     return Drawn(chart, "Size of the dictionary against t")
 
 
@@ -93,30 +102,69 @@ def _curve(group: Group, metric: str) -> Iterator[Record]:
     band = Band.of(runs)
     for index in kept:
         mean, sd = float(band.mean[index]), float(band.sd[index])
+        floor = 0.5 * mean if metric == "scalars" else 0.0  # a log axis has no room for more
         yield {
             "algorithm": group.algorithm,
             "t": int(t[index]),
             "mean": _short(mean),
-            "low": _short(max(mean - sd, 0.5 * mean if metric == "scalars" else 0.0)),
+            "low": _short(max(mean - sd, floor)),
             "high": _short(mean + sd),
         }
 
 
-def _frontier(results: Results, best: dict[str, Group]) -> Drawn | None:
-    talking = [group for group in results.groups if group.mean("scalars")]
-    if not talking:
+def _frontier(results: Results, best: Best, names: Sequence[str]) -> Drawn | None:
+    points = [_point(group) | {"tuned": _is_best(group, best)} for group in results.groups if group.mean("scalars")]
+    if not points:
         return None
-    points = [_point(group) | {"tuned": best[group.algorithm].params == group.params} for group in talking]
     for point in points:
         point["best"] = not any(_dominates(other, point) for other in points)
-    levels = [_point(group) | {"label": group.algorithm} for group in best.values() if not group.mean("scalars")]
-    chart = charts.frontier(points, levels=levels, title="Regret against communication, all settings")
+    levels = [_point(group) for group in best.values() if not group.mean("scalars")]
+    title = "Regret against communication, all settings"
+    chart = charts.frontier(points, levels=levels, names=names, title=title)
     return Drawn(chart, "Regret against scalars sent, one point a setting; large points are the tuned ones")
+
+
+def _is_best(group: Group, best: Best) -> bool:
+    return best[group.algorithm].params == group.params
 
 
 def _dominates(other: Record, point: Record) -> bool:
     no_worse = other["regret"] <= point["regret"] and other["scalars"] <= point["scalars"]
     return no_worse and (other["regret"], other["scalars"]) != (point["regret"], point["scalars"])
+
+
+def _response(panel: Panel, parameter: str, quantity: Literal["regret", "scalars"]) -> Drawn:
+    letter = PLAIN.get(parameter, symbol(parameter))
+    chart = charts.response(
+        list(_around(panel, parameter)),
+        names=algorithms_of(panel.results),
+        title=f"{quantity.capitalize()}{' (log)' if quantity == 'scalars' else ''} against {letter}",
+        quantity=quantity,
+        parameter=letter,
+    )
+    return Drawn(chart, f"{quantity} against {letter}, the tuned setting and variations of it")
+
+
+def _around(panel: Panel, parameter: str) -> Iterator[Record]:
+    """Of each algorithm its tuned setting and the variations, in order of the parameter."""
+    best = best_of(panel.results)
+    varied = [(each, group) for each, group in panel.variations() if each.parameter == parameter]
+    for name in dict.fromkeys(each.name for each, _ in varied):
+        groups = [best[name], *(group for each, group in varied if each.name == name)]
+        for group in sorted(groups, key=lambda each: _number(each, parameter)):
+            regret, sd = group.mean("regret") or 0.0, group.sd("regret") or 0.0
+            yield _point(group) | {
+                "value": _number(group, parameter),
+                "low": _short(max(regret - sd, 0.0)),
+                "high": _short(regret + sd),
+                "base": group is best[name],
+            }
+
+
+def _number(group: Group, parameter: str) -> float:
+    found = group.params[parameter]
+    assert isinstance(found, int | float)  # only numbers are varied
+    return float(found)
 
 
 def _point(group: Group) -> Record:
@@ -126,21 +174,6 @@ def _point(group: Group) -> Record:
         "regret": _short(group.mean("regret") or 0.0),
         "scalars": _short(group.mean("scalars") or 0.0),
     }
-
-
-def _path(panel: Panel, parameter: str) -> Iterator[Record]:
-    """Of each algorithm its tuned setting and the variations, in order of the parameter; on a log axis none at 0."""
-    best = best_of(panel.results)
-    varied = [(each, group) for each, group in panel.variations() if each.parameter == parameter]
-    for name in dict.fromkeys(each.name for each, _ in varied):
-        groups = [best[name], *(group for each, group in varied if each.name == name)]
-        for group in sorted(groups, key=lambda each: float(each.params[parameter] or 0.0)):
-            if group.mean("scalars"):
-                yield _point(group) | {
-                    "label": value(group.params, parameter),
-                    "order": group.params[parameter],
-                    "base": group is best[name],
-                }
 
 
 def _short(number: float) -> float:

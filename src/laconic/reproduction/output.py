@@ -59,16 +59,16 @@ def _write_panel(panel: Panel, *, out: Path, configuration: str) -> list[Path]:
     sheets = {"": drawing.main_charts(panel), "-sensitivity": drawing.sensitivity_charts(panel)}
     for ending, drawn in sheets.items():
         if drawn:
-            written += _draw(drawn, out / "figures" / f"{name}{ending}", title=panel.spec.title)
+            written += _draw(drawn, out / "figures" / f"{name}{ending}", panel=panel)
     return written
 
 
-def _draw(drawn: list[drawing.Drawn], path: Path, *, title: str) -> list[Path]:
+def _draw(drawn: list[drawing.Drawn], path: Path, *, panel: Panel) -> list[Path]:
     rows = [[each.chart for each in drawn[start : start + A_ROW]] for start in range(0, len(drawn), A_ROW)]
-    png, svg = (_in(path.parent, f"{path.name}.{kind}") for kind in ("png", "svg"))
-    replace_file(png, lambda beside: charts.draw(rows, beside, kind="png", title=title))
-    replace_file(svg, lambda beside: charts.draw(rows, beside, kind="svg", title=title))
-    return [png, svg]
+    sheet = charts.sheet(rows, names=drawing.algorithms_of(panel.results), title=panel.spec.title)
+    png = _in(path.parent, f"{path.name}.png")
+    replace_file(png, lambda beside: beside.write_bytes(charts.to_png(sheet)))
+    return [_write_text(path.parent / f"{path.name}.svg", sheet), png]
 
 
 def _write_text(path: Path, text: str) -> Path:

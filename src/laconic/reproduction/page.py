@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from laconic.experiments.results import Group
+from laconic.experiments.sensitivity import LEFT_OUT
 from laconic.experiments.tuning import HeldOut, best_of, held_out
 from laconic.report import charts
 from laconic.report.markup import Markup, join, table, tag
@@ -130,8 +131,10 @@ def _cell(finding: Finding) -> Markup:
 
 
 def _chip(finding: Finding) -> Markup:
-    text = f"{MARKS[finding.verdict]} {finding.verdict}"
-    return tag("span", text, class_=f"chip {finding.verdict.replace(' ', '-')}", title=finding.numbers)
+    word = tag("span", f" {finding.verdict}", class_="word")
+    return tag(
+        "span", MARKS[finding.verdict], word, class_=f"chip {finding.verdict.replace(' ', '-')}", title=finding.numbers
+    )
 
 
 def _criteria() -> Markup:
@@ -182,13 +185,17 @@ def _panel(panel: Panel, *, judged: Sequence[Finding]) -> Markup:
         tag("p", f"{results.title()}. {'. '.join(notes)}{'.' if notes else ''}", class_="sub"),
         *((_claims(judged),) if judged else ()),
         _legend(drawing.algorithms_of(results)),
-        tag("div", *(chart(each.chart, label=each.label) for each in drawing.main_charts(panel)), class_="charts"),
+        _charts(drawing.main_charts(panel), class_="charts main"),
         tag("h3", "Each algorithm at its tuned setting"),
         *_tuned(panel),
         _all_settings(panel),
         *_sensitivity(panel),
         id=panel.spec.name,
     )
+
+
+def _charts(drawn: Sequence[drawing.Drawn], *, class_: str) -> Markup:
+    return tag("div", *(chart(each.chart, label=each.label) for each in drawn), class_=class_)
 
 
 def _claims(judged: Sequence[Finding]) -> Markup:
@@ -234,12 +241,16 @@ def _tuned(panel: Panel) -> Iterator[Markup]:
     rows = [_row(group, honest) for group in panel.results.tuned("regret").groups]
     yield table(TABLE, rows)
     if honest is not None:
-        chosen, reported = (", ".join(map(str, seeds)) for seeds in (honest.chosen_on, honest.reported_on))
+        chosen, reported = (_seeds(seeds) for seeds in (honest.chosen_on, honest.reported_on))
         yield tag(
             "p",
-            f"“Regret, held out”: γ and α chosen on seed {chosen} alone, regret on seeds {reported}.",
+            f"“Regret, held out”: γ and α chosen on {chosen} alone, regret on {reported}.",
             class_="sub",
         )
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    return f"seed{'s' if len(seeds) > 1 else ''} {' and '.join(map(str, seeds))}"
 
 
 def _row(group: Group, honest: HeldOut | None) -> tuple[str, ...]:
@@ -259,8 +270,8 @@ def _sent(group: Group) -> tuple[str, ...]:
         _plus_minus(group, "scalars"),
         amount(group.mean("bytes"), unit="B"),
         count(group.mean("messages")),
-        spread(group.mean("syncs"), group.sd("syncs")),
-        spread(group.mean("dictionary"), group.sd("dictionary")),
+        _plus_minus(group, "syncs"),
+        _plus_minus(group, "dictionary"),
     )
 
 
@@ -290,12 +301,10 @@ def _sensitivity(panel: Panel) -> Iterator[Markup]:
     if not panel.study.variations and not panel.study.left_out:
         return
     yield tag("h3", f"Sensitivity to {', '.join(_varied_names(panel))}")
-    how = (
-        "One parameter at a time, around each algorithm's tuned γ and α; large points are the values of the grid runs."
-    )
+    how = "One parameter at a time, around each algorithm's tuned γ and α; large points are the tuned settings."
     yield tag("p", how, class_="sub")
-    drawn = drawing.sensitivity_charts(panel)
-    yield tag("div", *(chart(each.chart, label=each.label) for each in drawn), class_="charts")
+    yield _legend(list(dict.fromkeys(each.name for each, _ in panel.variations())))
+    yield _charts(drawing.sensitivity_charts(panel), class_="charts")
     rows = [
         (
             f"{symbol(each.parameter)} = {each.value:g}",
@@ -311,7 +320,10 @@ def _sensitivity(panel: Panel) -> Iterator[Markup]:
     headers = ("changed", "algorithm", "at", "regret", "scalars", "syncs", "dictionary")
     yield _folded("Numbers of the sensitivity study", table(headers, rows))
     if panel.study.left_out:
-        yield tag("p", f"Left out: {'; '.join(panel.study.left_out)}.", class_="sub")
+        left_out = "; ".join(
+            f"{each.name} with {symbol(each.parameter)}={each.value:g}" for each in panel.study.left_out
+        )
+        yield tag("p", f"Left out: {left_out}, as {LEFT_OUT}.", class_="sub")
 
 
 def _varied_names(panel: Panel) -> list[str]:

@@ -1,0 +1,111 @@
+"""All benchmarks by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+from benchmarks.beside import BesideLoopback, BesideSmall, Sweep
+from benchmarks.cases import RunCase
+from benchmarks.result import Result, Target
+from benchmarks.startup import StartUp
+from benchmarks.threads import Threads
+from laconic import (
+    ApproxDisKernelUCB,
+    Catalogue,
+    Cosine,
+    DisKernelUCB,
+    DisLinUCB,
+    Gaussian,
+    NKernelUCB,
+    OneKernelUCB,
+)
+
+
+class Benchmark(Protocol):
+    """Something to measure in a process of its own."""
+
+    @property
+    def name(self) -> str:
+        """What ``--only`` takes."""
+        ...
+
+    @property
+    def summary(self) -> str:
+        """One line for ``--list``."""
+        ...
+
+    def measure(self, *, quick: bool, repeat: int | None) -> list[Result]:
+        """Do it; ``quick`` is at toy size."""
+        ...
+
+
+FIXED = Catalogue(items=20, arms=20)
+THREE_SECONDS = (Target("cpu", 3.0),)
+EXACT = (Target("ratio", 1.5), Target("peak", 2.5))
+
+
+def approx(qbar: float = 0.3, *, D: float = 2.0) -> ApproxDisKernelUCB:
+    """Approx-DisKernelUCB in the regime of the README's tables: dictionaries of some hundred points."""
+    return ApproxDisKernelUCB(Gaussian(gamma=0.1), D=D, lam=0.1, alpha=0.1, qbar=qbar)
+
+
+def _runs() -> list[Benchmark]:
+    return [
+        RunCase("approx", approx(), Cosine(), targets=(Target("ratio", 2.0),)),
+        RunCase("diskernel", DisKernelUCB(), Cosine(), targets=EXACT, sampled=5, repeat=1),
+        RunCase("onekernel", OneKernelUCB(), Cosine(), targets=EXACT, sampled=5, repeat=1),
+        RunCase("nkernel", NKernelUCB(), Cosine(), targets=THREE_SECONDS),
+        RunCase("dislin", DisLinUCB(), Cosine(), targets=THREE_SECONDS),
+        RunCase("fixed-diskernel", DisKernelUCB(), FIXED, targets=THREE_SECONDS),
+        RunCase("fixed-onekernel", OneKernelUCB(), FIXED, targets=THREE_SECONDS),
+        RunCase("fixed-nkernel", NKernelUCB(), FIXED, targets=THREE_SECONDS),
+        RunCase("ten-thousand", approx(0.02), Cosine(), clients=10_000, rounds=20, repeat=1, sampled=4, quick=(200, 2)),
+        BesideSmall(
+            "million",
+            large=RunCase(
+                "million",
+                approx(0.03),
+                Cosine(),
+                clients=1000,
+                rounds=1000,
+                targets=(Target("peak", 2.0),),
+                sampled=10,
+                repeat=1,
+            ),
+            small=RunCase("ten thousand", approx(0.8), Cosine()),
+            target=Target("ratio", 1.5),
+        ),
+    ]
+
+
+def _others() -> list[Benchmark]:
+    return [
+        StartUp("import", ("-c", "import laconic"), targets=(Target("ratio", 2.5),)),
+        StartUp("help", ("-c", "from laconic.cli import main; main()", "--help"), targets=(Target("ratio", 4.0),)),
+        BesideLoopback("loopback-approx", RunCase("approx", approx(), Cosine(), clients=50, rounds=50)),
+        BesideLoopback("loopback-diskernel", RunCase("diskernel", DisKernelUCB(), Cosine(), clients=30, rounds=30)),
+        Threads("threads-approx", RunCase("approx", approx(), Cosine())),
+        Threads("threads-diskernel", RunCase("diskernel", DisKernelUCB(), Cosine(), clients=50, rounds=50)),
+    ]
+
+
+def _sweep(name: str, values: tuple[int, ...], case: Callable[[int], RunCase]) -> Sweep:
+    return Sweep(name, tuple(case(value) for value in values))
+
+
+def _sweeps() -> list[Benchmark]:
+    exact, qbars = DisKernelUCB(D=20.0), {100: 0.15, 200: 0.3, 300: 0.6, 500: 1.5}
+    return [
+        _sweep("grow-clients", (50, 100, 200, 400), lambda n: RunCase(f"N={n}", approx(), Cosine(), clients=n)),
+        _sweep("grow-rounds", (50, 100, 200, 400), lambda t: RunCase(f"T={t}", approx(), Cosine(), rounds=t)),
+        _sweep("grow-dictionary", tuple(qbars), lambda m: RunCase(f"m~{m}", approx(qbars[m]), Cosine())),
+        _sweep("grow-features", (5, 20, 80), lambda d: RunCase(f"d={d}", approx(), Cosine(dim=d))),
+        _sweep("grow-arms", (5, 20, 80), lambda a: RunCase(f"|A|={a}", approx(), Cosine(arms=a))),
+        _sweep("grow-exact", (15, 30, 60), lambda t: RunCase(f"exact T={t}", exact, Cosine(), rounds=t, repeat=1)),
+    ]
+
+
+def suite() -> dict[str, Benchmark]:
+    """All of them, in the order of the report."""
+    return {benchmark.name: benchmark for benchmark in [*_runs(), *_others(), *_sweeps()]}
