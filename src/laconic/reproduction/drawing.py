@@ -34,7 +34,20 @@ class Drawn:
     label: str
 
 
-def main_charts(panel: Panel) -> list[Drawn]:
+@dataclass(frozen=True)
+class Drawings:
+    """The charts of one experiment."""
+
+    main: Sequence[Drawn]
+    sensitivity: Sequence[Drawn]
+
+
+def draw(panel: Panel) -> Drawings:
+    """All charts of an experiment."""
+    return Drawings(main=_main_charts(panel), sensitivity=_sensitivity_charts(panel))
+
+
+def _main_charts(panel: Panel) -> list[Drawn]:
     """Regret, communication, the frontier, syncs and the dictionary's growth."""
     best, names = best_of(panel.results), algorithms_of(panel.results)
     drawn = (
@@ -47,7 +60,7 @@ def main_charts(panel: Panel) -> list[Drawn]:
     return [each for each in drawn if each is not None]
 
 
-def sensitivity_charts(panel: Panel) -> list[Drawn]:
+def _sensitivity_charts(panel: Panel) -> list[Drawn]:
     """Regret, and below it scalars, against each parameter that was varied."""
     parameters = list(dict.fromkeys(each.parameter for each, _ in panel.variations()))
     return [_response(panel, parameter, quantity) for quantity in QUANTITIES for parameter in parameters]

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from laconic.experiments.files import replace_file
 from laconic.report import charts
-from laconic.reproduction import drawing
 from laconic.reproduction.claims import Finding, findings, untested
 from laconic.reproduction.conduct import Outcome, Panel
+from laconic.reproduction.drawing import Drawings, Drawn, algorithms_of, draw
 from laconic.reproduction.page import Subject, page
 
 REPORT, CLAIMS = "report.html", "claims.json"
@@ -20,11 +21,14 @@ A_ROW = 3  # charts
 def write(outcome: Outcome, *, out: Path, subject: Subject) -> list[Path]:
     """Write everything that a reader may want; the files, the report first."""
     configurations = {panel.spec.name: panel.spec.written(panel.experiment) for panel in outcome.panels}
-    written = [_write_text(out / REPORT, page(outcome, subject=subject, configurations=configurations))]
+    drawings = {panel.spec.name: draw(panel) for panel in outcome.panels}
+    report = page(outcome, subject=subject, configurations=configurations, drawings=drawings)
+    written = [_write_text(out / REPORT, report)]
     if subject.with_claims:
         written.append(_write_text(out / CLAIMS, _json(verdicts(outcome))))
     for panel in outcome.panels:
-        written += _write_panel(panel, out=out, configuration=configurations[panel.spec.name])
+        name = panel.spec.name
+        written += _write_panel(panel, out=out, configuration=configurations[name], drawings=drawings[name])
     return written
 
 
@@ -48,7 +52,7 @@ def _plain(problem: str, finding: Finding) -> dict[str, Any]:
     }
 
 
-def _write_panel(panel: Panel, *, out: Path, configuration: str) -> list[Path]:
+def _write_panel(panel: Panel, *, out: Path, configuration: str, drawings: Drawings) -> list[Path]:
     name = panel.spec.name
     written = [_write_text(out / "config" / f"{name}.toml", configuration)]
     for results, ending in ((panel.results, ""), (panel.varied, "-sensitivity")):
@@ -56,16 +60,15 @@ def _write_panel(panel: Panel, *, out: Path, configuration: str) -> list[Path]:
             path = _in(out / "results", f"{name}{ending}.parquet")
             results.to_parquet(path)
             written.append(path)
-    sheets = {"": drawing.main_charts(panel), "-sensitivity": drawing.sensitivity_charts(panel)}
-    for ending, drawn in sheets.items():
+    for ending, drawn in (("", drawings.main), ("-sensitivity", drawings.sensitivity)):
         if drawn:
-            written += _draw(drawn, out / "figures" / f"{name}{ending}", panel=panel)
+            written += _write_sheet(drawn, out / "figures" / f"{name}{ending}", panel=panel)
     return written
 
 
-def _draw(drawn: list[drawing.Drawn], path: Path, *, panel: Panel) -> list[Path]:
+def _write_sheet(drawn: Sequence[Drawn], path: Path, *, panel: Panel) -> list[Path]:
     rows = [[each.chart for each in drawn[start : start + A_ROW]] for start in range(0, len(drawn), A_ROW)]
-    sheet = charts.sheet(rows, names=drawing.algorithms_of(panel.results), title=panel.spec.title)
+    sheet = charts.sheet(rows, names=algorithms_of(panel.results), title=panel.spec.title)
     png = _in(path.parent, f"{path.name}.png")
     replace_file(png, lambda beside: beside.write_bytes(charts.to_png(sheet)))
     return [_write_text(path.parent / f"{path.name}.svg", sheet), png]

@@ -13,9 +13,10 @@ from laconic.report import charts
 from laconic.report.markup import Markup, join, table, tag
 from laconic.report.page import chart, document
 from laconic.report.table import NOTHING, amount, count, number, spread
-from laconic.reproduction import drawing, machine
+from laconic.reproduction import machine
 from laconic.reproduction.claims import CLAIMS, Finding, findings, untested
 from laconic.reproduction.conduct import Outcome, Panel
+from laconic.reproduction.drawing import Drawings, Drawn, algorithms_of
 from laconic.reproduction.naming import TUNED, duration, setting, symbol, value
 
 MOST_PLACES = 6  # settings at which a claim holds, beyond which they are only counted
@@ -37,8 +38,14 @@ class Subject:
     with_claims: bool
 
 
-def page(outcome: Outcome, *, subject: Subject, configurations: Mapping[str, str]) -> str:
-    """The whole report as HTML; ``configurations`` has the exact experiment file of each panel."""
+def page(
+    outcome: Outcome,
+    *,
+    subject: Subject,
+    configurations: Mapping[str, str],
+    drawings: Mapping[str, Drawings],
+) -> str:
+    """The whole report as HTML; of each panel there are, by name, the exact experiment file and the charts."""
     judged = {panel.spec.name: findings(panel) for panel in outcome.panels} if subject.with_claims else {}
     return document(
         _header(outcome, subject),
@@ -46,7 +53,10 @@ def page(outcome: Outcome, *, subject: Subject, configurations: Mapping[str, str
         tag(
             "main",
             _summary(outcome, subject, judged),
-            *(_panel(each, judged=judged.get(each.spec.name, [])) for each in outcome.panels),
+            *(
+                _panel(each, judged=judged.get(each.spec.name, []), drawn=drawings[each.spec.name])
+                for each in outcome.panels
+            ),
             _times(outcome.panels),
             _setup(outcome, subject, configurations),
         ),
@@ -158,7 +168,7 @@ def _criteria() -> Markup:
 
 
 def _regrets(panels: Sequence[Panel]) -> Markup:
-    names = list(dict.fromkeys(name for panel in panels for name in drawing.algorithms_of(panel.results)))
+    names = list(dict.fromkeys(name for panel in panels for name in algorithms_of(panel.results)))
     rows = []
     for panel in panels:
         best = best_of(panel.results)
@@ -175,7 +185,7 @@ def _regret_cell(group: Group | None, *, least: float) -> str:
     return tag("b", text) if group.mean("regret") == least else text
 
 
-def _panel(panel: Panel, *, judged: Sequence[Finding]) -> Markup:
+def _panel(panel: Panel, *, judged: Sequence[Finding], drawn: Drawings) -> Markup:
     results = panel.results
     figure = f"{panel.spec.file.figure} · " if panel.spec.file.figure else ""
     notes = getattr(panel.experiment.problem, "notes", ())
@@ -184,17 +194,17 @@ def _panel(panel: Panel, *, judged: Sequence[Finding]) -> Markup:
         tag("h2", f"{figure}{panel.spec.title}"),
         tag("p", f"{results.title()}. {'. '.join(notes)}{'.' if notes else ''}", class_="sub"),
         *((_claims(judged),) if judged else ()),
-        _legend(drawing.algorithms_of(results)),
-        _charts(drawing.main_charts(panel), class_="charts main"),
+        _legend(algorithms_of(results)),
+        _charts(drawn.main, class_="charts main"),
         tag("h3", "Each algorithm at its tuned setting"),
         *_tuned(panel),
         _all_settings(panel),
-        *_sensitivity(panel),
+        *_sensitivity(panel, drawn.sensitivity),
         id=panel.spec.name,
     )
 
 
-def _charts(drawn: Sequence[drawing.Drawn], *, class_: str) -> Markup:
+def _charts(drawn: Sequence[Drawn], *, class_: str) -> Markup:
     return tag("div", *(chart(each.chart, label=each.label) for each in drawn), class_=class_)
 
 
@@ -297,14 +307,14 @@ def _all_settings(panel: Panel) -> Markup:
     return _folded(f"All {len(rows)} settings", table(headers, rows))
 
 
-def _sensitivity(panel: Panel) -> Iterator[Markup]:
+def _sensitivity(panel: Panel, drawn: Sequence[Drawn]) -> Iterator[Markup]:
     if not panel.study.variations and not panel.study.left_out:
         return
     yield tag("h3", f"Sensitivity to {', '.join(_varied_names(panel))}")
     how = "One parameter at a time, around each algorithm's tuned γ and α; large points are the tuned settings."
     yield tag("p", how, class_="sub")
     yield _legend(list(dict.fromkeys(each.name for each, _ in panel.variations())))
-    yield _charts(drawing.sensitivity_charts(panel), class_="charts")
+    yield _charts(drawn, class_="charts")
     rows = [
         (
             f"{symbol(each.parameter)} = {each.value:g}",
@@ -331,7 +341,7 @@ def _varied_names(panel: Panel) -> list[str]:
 
 
 def _times(panels: Sequence[Panel]) -> Markup:
-    names = list(dict.fromkeys(name for panel in panels for name in drawing.algorithms_of(panel.results)))
+    names = list(dict.fromkeys(name for panel in panels for name in algorithms_of(panel.results)))
     rows = []
     for panel in panels:
         taken = {name: [row.seconds for row in panel.results.rows if row.algorithm == name] for name in names}
