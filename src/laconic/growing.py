@@ -23,6 +23,8 @@ def first_appearances(X: Floats) -> NDArray[np.int64]:
 
 def collapsed(X: Floats, counts: Floats, sums: Floats) -> tuple[Floats, Floats, Floats]:
     """The distinct rows of X in order of first appearance, with their counts and sums added up."""
+    if len(X) == 1:
+        return X, counts, sums
     number = first_appearances(X)
     if len(X) == 0 or number[-1] == len(X) - 1:  # the last row is new and so were all before it
         return X, counts, sums

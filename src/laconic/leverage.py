@@ -13,6 +13,8 @@ Floats = NDArray[np.float64]
 
 #: A point is dropped from a dictionary when what the others leave of it is below this part of the largest k(x, x).
 RANK_TOLERANCE = 1e-10
+#: Up to this many candidates their kernel matrix is computed at once rather than row by row.
+WHOLE_UP_TO = 2000
 
 
 def sample(variance: Floats, *, qbar: float, uniforms: Floats) -> NDArray[np.bool_]:
@@ -34,8 +36,9 @@ def full_rank(kernel: Kernel, X: Floats) -> NDArray[np.int64]:
     candidates = distinct(X)
     points = X[candidates]
     diagonal = kernel.diag(points)
+    whole = kernel(points, points) if len(points) <= WHOLE_UP_TO else None
     pivots = pivoted_cholesky(
-        lambda j: kernel(points[j : j + 1], points)[0],
+        lambda j: kernel(points[j : j + 1], points)[0] if whole is None else whole[j],
         diagonal,
         tolerance=RANK_TOLERANCE * float(diagonal.max(initial=0.0)),
     )

@@ -356,3 +356,12 @@ def test_a_departed_clients_statistics_are_those_of_its_last_part() -> None:
     federation.drain()
     assert federation.clients[2].tail.news.count == 0
     federation.check_quiet()
+
+
+def test_a_client_that_leaves_keeps_nothing_of_the_sync() -> None:
+    federation = warm(APPROX)
+    federation.act_until_request(1)
+    federation.deliver_up(1)
+    federation.deliver_down(2)
+    federation.leave(2)
+    assert federation.clients[2]._sync is None

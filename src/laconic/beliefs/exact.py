@@ -114,6 +114,8 @@ class ExactBelief:
         if not repeats.any():
             return self._grown(X, counts, sums)
         if len(self.points) <= SMALL_FACTOR:
+            if repeats.all():
+                return self._recounted(rows, counts, sums)
             recounted = self._recounted(rows[repeats], counts[repeats], sums[repeats])
             return recounted._grown(X[~repeats], counts[~repeats], sums[~repeats])
         distinct = self.store.distinct + int((~repeats).sum())
@@ -174,6 +176,7 @@ class ExactBelief:
         size, rows = older.factor.size, self.store.rows
         return (
             size <= self.factor.size
+            and (size == 0 or self.factor.blocks[0] is older.factor.blocks[0])  # else it was factored anew
             and (rows.shared is older.store.rows.shared or np.array_equal(rows.values[:size], older.points))
             and np.array_equal(self.counts[:size], older.counts)  # another count is another factor
             and np.array_equal(self.weights[:size], older.weights)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any
 
 from laconic.errors import InputError
 from laconic.report.figures import COLOURS, FAINT, INK
@@ -19,7 +19,7 @@ from laconic.report.figures import COLOURS, FAINT, INK
 Record = dict[str, Any]
 Altair = Any  # its own types are too many to check
 
-WIDTH, HEIGHT, GAP = 380, 250, 60  # of one chart in a file; its width in a page is that of its place
+WIDTH, HEIGHT, LOW, GAP = 380, 250, 190, 60  # of charts in a file; their width in a page is that of their place
 MUTED, RULE = "#6B7280", "#9CA3AF"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif"
 DASHES = ([1, 0], [7, 3], [2, 2], [8, 3, 2, 3], [4, 2, 1, 2, 1, 2])
@@ -68,8 +68,7 @@ def frontier(points: Sequence[Record], *, levels: Sequence[Record], names: Seque
     """
     alt = _altair()
     x = _log_axis("scalars", [each["scalars"] for each in points], x=True).title("scalars sent (log)")
-    room = alt.Scale(domain=_room([each["regret"] for each in (*points, *levels)]), nice=False)
-    y = alt.Y("regret:Q", title="regret", scale=room, axis=alt.Axis(format=",~r", tickCount=6))
+    y = _regret_axis(_regret_scale([each["regret"] for each in (*points, *levels)])).title("regret")
     base = alt.Chart(alt.NamedData(_key(title)), title=title).encode(x=x, y=y)
     front = base.transform_filter("datum.best").mark_line(
         interpolate="step-after", color=MUTED, strokeDash=[3, 3], strokeWidth=1
@@ -81,35 +80,41 @@ def frontier(points: Sequence[Record], *, levels: Sequence[Record], names: Seque
         stroke=alt.condition("datum.tuned", alt.value(INK), alt.value(None)),
         tooltip=_point_tooltip(),
     )
-    lines = _level_lines(f"{_key(title)}_levels", names)
+    lines = _level_lines(f"{_key(title)}_levels", names, y=y)
     data = {_key(title): points, f"{_key(title)}_levels": levels}
     return _finished(alt.layer(*lines, front.encode(order="scalars:Q"), dots), data)
 
 
-def response(
-    records: Sequence[Record],
-    *,
-    names: Sequence[str],
-    title: str,
-    quantity: Literal["regret", "scalars"],
-    parameter: str,
-) -> Chart:
-    """Regret or scalars against one parameter, of records with value, regret, scalars, low, high, setting and base."""
+def regret_against(records: Sequence[Record], *, parameter: str, names: Sequence[str], title: str) -> Chart:
+    """Regret against one parameter, of records with value, regret, low, high, scalars, setting and base."""
     alt = _altair()
-    shown = [each for each in records if quantity == "regret" or each["scalars"] > 0]
-    values = sorted({each["value"] for each in shown})
-    y = _axis("regret") if quantity == "regret" else _log_axis("scalars", [each["scalars"] for each in shown])
-    x = alt.X(
-        "value:Q", title=parameter, scale=alt.Scale(type="log", padding=14, nice=False), axis=_ticks(values, "~g")
-    )
-    base = alt.Chart(alt.NamedData(_key(title)), title=title).encode(x=x, y=y, color=_colour(names))
+    scale = _regret_scale([each[end] for each in records for end in ("low", "high")])
+    base, marks = _against(records, parameter, names, title=title)
+    bars = base.mark_rule(strokeWidth=1.2).encode(y=alt.Y("low:Q", title=None, scale=scale), y2="high:Q")
+    drawn = alt.layer(bars, *(mark.encode(y=_regret_axis(scale)) for mark in marks))
+    return _finished(drawn, {_key(title): records}, height=LOW)
+
+
+def scalars_against(records: Sequence[Record], *, parameter: str, names: Sequence[str], title: str) -> Chart:
+    """The same with scalars, on a log axis; what sends nothing is not on it."""
+    alt = _altair()
+    shown = [each for each in records if each["scalars"] > 0]
+    _, marks = _against(shown, parameter, names, title=title)
+    y = _log_axis("scalars", [each["scalars"] for each in shown])
+    return _finished(alt.layer(*(mark.encode(y=y) for mark in marks)), {_key(title): shown}, height=LOW)
+
+
+def _against(
+    records: Sequence[Record], parameter: str, names: Sequence[str], *, title: str
+) -> tuple[Altair, list[Altair]]:
+    """What both have in common: lines and points, the larger ones at the base."""
+    alt = _altair()
+    ticks = _ticks(sorted({each["value"] for each in records}), "~g")
+    x = alt.X("value:Q", title=parameter, scale=alt.Scale(type="log", padding=14, nice=False), axis=ticks)
+    base = alt.Chart(alt.NamedData(_key(title)), title=title).encode(x=x, color=_colour(names))
     line = base.mark_line(strokeWidth=1.6).encode(strokeDash=_dash(names))
-    dots = base.mark_point(filled=True, opacity=1).encode(
-        size=alt.condition("datum.base", alt.value(110), alt.value(40)), tooltip=_point_tooltip()
-    )
-    bars = base.mark_rule(strokeWidth=1.2).encode(y=alt.Y("low:Q", title=None), y2="high:Q")
-    drawn = alt.layer(*([bars] if quantity == "regret" else []), line, dots)
-    return _finished(drawn, {_key(title): shown}, height=HEIGHT - 60)
+    size = alt.condition("datum.base", alt.value(110), alt.value(40))
+    return base, [line, base.mark_point(filled=True, opacity=1).encode(size=size, tooltip=_point_tooltip())]
 
 
 def legend(names: Sequence[str]) -> list[tuple[str, str, Sequence[int]]]:
@@ -206,15 +211,25 @@ def _reader(base: Altair, names: Sequence[str], *, title: str, whole: bool) -> A
     )
 
 
+def _regret_axis(scale: Any) -> Any:
+    alt = _altair()
+    return alt.Y("regret:Q", title=None, scale=scale, axis=alt.Axis(format=",~r", tickCount=6))
+
+
+def _regret_scale(values: Sequence[float]) -> Any:
+    """Settings are to be told apart, so it need not begin at 0."""
+    return _altair().Scale(domain=_room(values), nice=False)
+
+
 def _room(values: Sequence[float]) -> list[float]:
     """A domain in which no point touches the frame."""
-    margin = 0.08 * (max(values) - min(values)) or 1.0
+    margin = 0.08 * (max(values) - min(values)) or max(1.0, 0.1 * max(values))
     return [max(min(values) - margin, 0.0 if min(values) > margin / 2 else -margin), max(values) + margin]
 
 
-def _level_lines(data: str, names: Sequence[str]) -> list[Altair]:
+def _level_lines(data: str, names: Sequence[str], *, y: Any) -> list[Altair]:
     alt = _altair()
-    base = alt.Chart(alt.NamedData(data)).encode(y="regret:Q")
+    base = alt.Chart(alt.NamedData(data)).encode(y=y)
     rule = base.mark_rule(strokeDash=[5, 4], strokeWidth=1.2).encode(
         color=_colour(names), tooltip=[alt.Tooltip("algorithm:N"), alt.Tooltip("setting:N"), alt.Tooltip("regret:Q")]
     )

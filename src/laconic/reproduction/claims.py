@@ -95,7 +95,8 @@ def _where(claim: Claim, panel: Panel, best: Best) -> Iterator[str]:
     """The settings tried at which the claim holds."""
     for said, settings in _alternatives(claim, panel, best):
         if claim.check(settings, panel.results.problem).holds:
-            yield said
+            silent = [name for name in (EXACT, APPROX) if not _mean(settings[name], "syncs")]
+            yield f"{said} (where {' and '.join(silent)} never sync)" if silent else said
 
 
 def _alternatives(claim: Claim, panel: Panel, best: Best) -> Iterator[tuple[str, Best]]:

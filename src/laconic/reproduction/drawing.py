@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +19,6 @@ from laconic.reproduction.naming import setting, symbol
 POINTS = 100  # of a curve: more than a chart of a page can show
 DIGITS = 5
 DECADE = 10.0  # lines whose ends differ by more are drawn on a log axis
-QUANTITIES: tuple[Literal["regret", "scalars"], ...] = ("regret", "scalars")
 PLAIN = {"qbar": "qbar"}  # few fonts can put a bar on a q
 
 Best = Mapping[str, Group]
@@ -63,7 +61,7 @@ def _main_charts(panel: Panel) -> list[Drawn]:
 def _sensitivity_charts(panel: Panel) -> list[Drawn]:
     """Regret, and below it scalars, against each parameter that was varied."""
     parameters = list(dict.fromkeys(each.parameter for each, _ in panel.variations()))
-    return [_response(panel, parameter, quantity) for quantity in QUANTITIES for parameter in parameters]
+    return [_against(panel, parameter, quantity) for quantity in ("regret", "scalars") for parameter in parameters]
 
 
 def algorithms_of(results: Results) -> list[str]:
@@ -146,16 +144,13 @@ def _dominates(other: Record, point: Record) -> bool:
     return no_worse and (other["regret"], other["scalars"]) != (point["regret"], point["scalars"])
 
 
-def _response(panel: Panel, parameter: str, quantity: Literal["regret", "scalars"]) -> Drawn:
+def _against(panel: Panel, parameter: str, quantity: str) -> Drawn:
     letter = PLAIN.get(parameter, symbol(parameter))
-    chart = charts.response(
-        list(_around(panel, parameter)),
-        names=algorithms_of(panel.results),
-        title=f"{quantity.capitalize()}{' (log)' if quantity == 'scalars' else ''} against {letter}",
-        quantity=quantity,
-        parameter=letter,
-    )
-    return Drawn(chart, f"{quantity} against {letter}, the tuned setting and variations of it")
+    draw_it = charts.regret_against if quantity == "regret" else charts.scalars_against
+    title = f"{quantity.capitalize()}{' (log)' if quantity == 'scalars' else ''} against {letter}"
+    names = algorithms_of(panel.results)
+    chart = draw_it(list(_around(panel, parameter)), parameter=letter, names=names, title=title)
+    return Drawn(chart, f"{title}, the tuned settings and variations of them")
 
 
 def _around(panel: Panel, parameter: str) -> Iterator[Record]:

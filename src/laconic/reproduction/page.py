@@ -372,7 +372,7 @@ def _setup(outcome: Outcome, subject: Subject, configurations: Mapping[str, str]
         tag("p", "The same page again, from the runs that are kept or anew: ", tag("code", subject.command)),
         tag("h3", "Machine and versions"),
         tag("p", machine.hardware(), class_="sub"),
-        table(["package", "version"], list(machine.versions().items()), class_="matrix"),
+        table(["package", "version"], list(machine.versions().items()), class_="short"),
         tag("h3", "Exact configuration"),
         tag("p", "Every parameter spelled out. The id is a hash of this content and of the data's."),
         *folded,

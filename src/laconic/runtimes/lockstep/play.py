@@ -13,7 +13,7 @@ from laconic.algorithms import Algorithm
 from laconic.beliefs import SMALL_FACTOR, Belief, ExactBelief
 from laconic.errors import InputError
 from laconic.exploration import TIE, Fixed, tied_with_best
-from laconic.problems.base import Floats, Instance, Round
+from laconic.problems.base import Bools, Floats, Instance, Round
 from laconic.problems.rounds import check_round
 from laconic.protocol.phases import Members
 from laconic.protocol.plan import Plan
@@ -117,12 +117,10 @@ class Fleet:
             mean, width = mean[rows, columns], width[rows, columns]
         if not np.isfinite(mean + width).all():
             raise InputError("the model's predictions overflow; rescale features and rewards to moderate sizes")
-        if arms.mask is not None:
-            there = arms.mask[first:last]
-            mean, width = np.where(there, mean, -np.inf), np.where(there, width, 0.0)
-        tied = _tied(mean, width)
-        picked: Ints = np.argmax(tied, axis=1)
-        for row in np.flatnonzero(np.count_nonzero(tied, axis=1) > 1):
+        tied = tied_with_best(mean, width) if arms.mask is None else _tied_among(arms.mask[first:last], mean, width)
+        picked: Ints = tied.argmax(axis=1)
+        counts = tied.sum(axis=1)
+        for row in (counts > 1).nonzero()[0] if counts.max() > 1 else ():
             candidates = np.flatnonzero(tied[row])
             draw = generator(self.seed, Role.TIES, first + int(row), index)
             picked[row] = candidates[draw.integers(len(candidates))]
@@ -163,11 +161,8 @@ class Fleet:
         )
 
 
-def _tied(mean: Floats, width: Floats) -> NDArray[np.bool_]:
-    """As `tied_with_best`, where an arm that does not exist has the mean −∞."""
-    there = np.isfinite(mean)
-    if there.all():
-        return tied_with_best(mean, width)
+def _tied_among(there: Bools, mean: Floats, width: Floats) -> NDArray[np.bool_]:
+    """As `tied_with_best`, among the arms that exist."""
     scale = np.where(there, np.abs(mean) + width, 0.0).max(axis=1, keepdims=True)
     index = np.where(there, mean + width, -np.inf)
     return np.asarray(index >= index.max(axis=1, keepdims=True) - TIE * scale)

@@ -29,7 +29,7 @@ class RoundScores:
         return max(1, MOST_FEATURES // (max(size, 32) * int(self.arms.arms.shape[1])))
 
     def of(self, belief: Belief, first: int, last: int) -> Scores:
-        """The scores of clients ``first`` … ``last`` under a belief; what was computed before is used while it holds."""
+        """The scores of clients ``first`` … ``last`` under a belief; what was computed is used while it holds."""
         if self.arms.shared is not None:
             first, last = 0, 1  # one set of columns serves everyone
         covers = self.first <= first < last <= self.last

@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -43,10 +44,10 @@ class Postmaster:
         self._control(Ask(epoch=epoch, fired=False), epoch, direction="down", first=0, last=clients - 1)
         widths, plain = WIDER_FROM.searchsorted(members.lengths, side="right"), np.zeros(clients, dtype=np.int64)
         for number, phase in enumerate(phases):
-            merged, parts = _overrides(phase, "gather", of=("contribute", "add", "finish"))(phase, members)
+            merged, parts = _one_pass(type(phase), "gather", of=("contribute", "add", "finish"))(phase, members)
             self._count(parts, Batch("up", epoch, number, members.lengths, widths))
             members = replace(members, draft=phase.absorb(members.draft, phase.whole(merged)))
-            results = _overrides(phase, "spread", of=("address",))(phase, merged, clients)
+            results = _one_pass(type(phase), "spread", of=("address",))(phase, merged, clients)
             is_last = number + 1 == len(phases)
             if is_last:
                 self._count(results, Batch("install", epoch, number, members.lengths, widths))
@@ -91,12 +92,12 @@ class Postmaster:
         return found
 
 
-def _overrides(phase: Phase, name: str, *, of: tuple[str, ...]) -> Callable[..., Any]:
+@cache
+def _one_pass(kind: Any, name: str, *, of: tuple[str, ...]) -> Callable[..., Any]:
     """A phase's one-pass method, or the plain one where a subclass has changed what the one pass stands for."""
-    lineage = type(phase).__mro__
-    home = {each: next(i for i, kind in enumerate(lineage) if each in vars(kind)) for each in (name, *of)}
+    home = {each: next(i for i, base in enumerate(kind.__mro__) if each in vars(base)) for each in (name, *of)}
     is_current = all(home[name] <= home[each] for each in of)
-    return getattr(type(phase) if is_current else Phase, name)  # type: ignore[no-any-return]
+    return getattr(kind if is_current else Phase, name)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from laconic import Results
+from laconic.cli import app
+from laconic.experiments.results import Row
+from laconic.reproduction import papers
+from tests.reproduction.making import SMALL, write_small
+
+pytest.importorskip("altair", reason="the report's charts need laconic[paper]")
+pytest.importorskip("vl_convert", reason="the report's charts need laconic[paper]")
+
+COMMAND = [sys.executable, "-c", "from laconic.cli import main; main()"]
+LONGER = SMALL.replace("seeds = [0, 1]", f"seeds = {list(range(6))}")
+PAPER = """
+title = "A small paper"
+authors = "Nobody"
+venue = "Nowhere"
+[profiles.quick]
+about = "tiny"
+rounds = 3
+"""
+
+
+def rows_in(folder: Path) -> list[Row]:
+    paths = sorted((folder / "results").glob("*.parquet"))
+    return [replace(row, seconds=0.0) for path in paths for row in Results.from_parquet(path).rows]
+
+
+@pytest.fixture
+def small_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A paper with one figure that can run and one whose data is not here."""
+    folder = tmp_path / "papers"
+    (folder / "small").mkdir(parents=True)
+    (folder / "small.toml").write_text(PAPER)
+    write_small(folder / "small" / "figure-1-cosine.toml")
+    text = SMALL.replace('name = "cosine"\ndim = 3\narms = 4', 'name = "magic"')
+    write_small(folder / "small" / "figure-2-magic.toml", text=text)
+    monkeypatch.setattr(papers, "FOLDER", folder)
+    monkeypatch.setenv("LACONIC_DATA", str(tmp_path / "no data"))
+
+
+@pytest.mark.usefixtures("small_paper")
+def test_reproduce_runs_what_it_can_names_what_is_missing_and_exits_with_0(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["reproduce", "small", "--out", str(tmp_path / "out"), "-j", "1", "--quiet"])
+    assert done.exit_code == 0, done.output
+    assert "magic: no magic04.data" in done.output
+    assert "laconic data fetch magic" in done.output
+    assert "not tested" in done.output
+    assert (tmp_path / "out" / "report.html").exists()
+    assert {row.algorithm for row in rows_in(tmp_path / "out")} >= {"OneKernelUCB", "DisLinUCB"}
+
+
+@pytest.mark.usefixtures("small_paper")
+def test_reproduce_prints_json_and_nothing_else(tmp_path: Path) -> None:
+    done = CliRunner().invoke(
+        app, ["reproduce", "small", "--only", "cosine", "--out", str(tmp_path / "out"), "-j", "1", "--json", "-q"]
+    )
+    said = json.loads(done.stdout)
+    assert {each["claim"] for each in said["claims"]} == {"C1", "C2", "C3", "C4"}
+    assert said["absent"] == []
+    assert all(Path(path).exists() for path in said["files"])
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
+def test_killed_in_the_middle_and_started_again_it_ends_as_if_undisturbed(tmp_path: Path) -> None:
+    file = write_small(tmp_path / "small.toml", text=LONGER)
+    arguments = [*COMMAND, "run", str(file), "-j", "2", "--out"]
+    process = subprocess.Popen([*arguments, str(tmp_path / "killed")], stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    while not process.stderr.readline().startswith("[10/"):
+        pass
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=60)
+    kept = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "killed" / "runs").glob("*.parquet")}
+    assert len(kept) >= 10
+    subprocess.run([*arguments, str(tmp_path / "killed"), "-q"], check=True, capture_output=True, timeout=300)
+    subprocess.run([*arguments, str(tmp_path / "whole"), "-q"], check=True, capture_output=True, timeout=300)
+    after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "killed" / "runs").glob("*.parquet")}
+    assert after.items() >= kept.items()  # what had finished was not run again
+    assert rows_in(tmp_path / "killed") == rows_in(tmp_path / "whole")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send to a process")
+def test_ctrl_c_says_that_the_same_command_goes_on_and_exits_with_130(tmp_path: Path) -> None:
+    file = write_small(tmp_path / "small.toml", text=SMALL.replace("seeds = [0, 1]", f"seeds = {list(range(2000))}"))
+    process = subprocess.Popen(
+        [*COMMAND, "run", str(file), "-j", "2", "--out", str(tmp_path / "out")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    while not process.stderr.readline().startswith("["):
+        pass
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on from there" in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["reproduce", "li2023"], "there is li2022"),
+        (["reproduce", "li2022", "--profile", "double"], "quick, half, paper"),
+        (["run", "nowhere.toml", "--out", "x"], "cannot read nowhere.toml"),
+        (["reproduce", "li2022", "--engine", "dask"], "joblib, ray"),
+    ],
+)
+def test_a_mistake_is_answered_with_advice_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code != 0
+    assert message in str(done.exception)
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import pytest
+
+from laconic.experiments.pace import LONG, Pace, smaller
+from laconic.experiments.store import Task
+
+
+def task(
+    *, n: int = 10, algorithm: str = "OneKernelUCB", problem: str = "cosine", seed: int = 0, **more: float
+) -> Task:
+    table = {"name": algorithm, "alpha": 1.0} | more
+    return Task("x", problem={"name": problem}, algorithm=table, clients=n, rounds=n, seed=seed, runtime="lockstep")
+
+
+def test_nothing_is_known_before_anything_has_run() -> None:
+    assert Pace().predict(task()) is None
+    assert Pace().left([task()], slots=2) is None
+    assert Pace().left([], slots=2) == 0.0
+
+
+def test_the_likest_run_tells() -> None:
+    pace = Pace()
+    pace.note(task(D=5.0), 2.0)
+    pace.note(task(D=20.0), 10.0)
+    assert pace.predict(task(D=20.0, seed=1)) == 10.0
+    assert pace.predict(task(D=20.0, alpha=4.0)) == 10.0
+    assert pace.predict(task(problem="yelp")) == 6.0
+
+
+def test_two_smaller_sizes_tell_of_a_larger_one_by_the_law_of_growth() -> None:
+    pace = Pace()
+    for n in (20, 40):
+        pace.note(task(n=n), 1e-3 * n**2 + 1e-9 * n**6)
+    assert pace.predict(task(n=100)) == pytest.approx(1e-3 * 100**2 + 1e-9 * 100**6)
+
+
+def test_work_that_grows_with_the_steps_alone_is_foreseen_so() -> None:
+    pace = Pace()
+    for n in (20, 40):
+        pace.note(task(n=n), 1e-3 * n**2)
+    assert pace.predict(task(n=100)) == pytest.approx(10.0)
+
+
+def test_the_rest_is_shared_by_those_who_work() -> None:
+    pace = Pace()
+    pace.note(task(), 3.0, now=False)
+    assert pace.left([task(seed=seed) for seed in range(4)], slots=2) == 6.0
+
+
+def test_only_long_runs_are_timed_on_smaller_ones_each_algorithm_once() -> None:
+    assert smaller([task(n=50, seed=seed) for seed in range(3)]) == []
+    long = [task(n=100, seed=seed, alpha=alpha) for seed in range(3) for alpha in (0.1, 1.0)]
+    assert [(each.clients, each.rounds) for each in smaller(long)] == [(20, 20), (40, 40)]
+    assert LONG <= 100 * 100

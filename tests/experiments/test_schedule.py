@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from laconic.experiments.compare import try_out
+from laconic.experiments.config import Experiment
+from laconic.experiments.results import Results, Row
+from laconic.experiments.schedule import Begun, Failed, Finished, Sweep, play
+from laconic.experiments.spec import read_spec
+from laconic.experiments.store import Store, Task, tasks_of
+from laconic.runtimes.jobs import Here, Processes
+from tests.reproduction.making import SMALL, write_small
+
+
+@dataclass
+class Lasting:
+    """Works backwards and stops after so many jobs, as a machine that is switched off does."""
+
+    jobs: int
+    slots: int = 1
+    made: list[Any] = field(default_factory=list)
+
+    def session(self) -> Any:
+        return nullcontext()
+
+    def results(self, task: Callable[[Any], Any], items: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+        for place in reversed(range(len(items))):
+            if len(self.made) == self.jobs:
+                raise KeyboardInterrupt
+            self.made.append(items[place])
+            yield place, task(items[place])
+
+
+def experiment(tmp_path: Path, *, text: str = SMALL) -> Experiment:
+    return read_spec(write_small(tmp_path / "small.toml", text=text)).experiment()
+
+
+def swept(sweep: Sweep, tasks: list[Task], about: Results) -> list[Row]:
+    sweep.complete(tasks, about={"small": about})
+    return [replace(each, seconds=0.0) for each in sweep.results(tasks, about=about).rows]
+
+
+def test_a_sweep_that_was_stopped_goes_on_and_ends_with_the_same_results(tmp_path: Path) -> None:
+    made = experiment(tmp_path)
+    tasks, about = tasks_of(made, name="small"), try_out(made)
+    undisturbed = swept(Sweep(Store(tmp_path / "whole"), engine=Here()), tasks, about)
+    stopped = Lasting(jobs=7)
+    with pytest.raises(KeyboardInterrupt):
+        Sweep(Store(tmp_path / "runs"), engine=stopped).complete(tasks, about={"small": about})
+    rest = Lasting(jobs=len(tasks))
+    assert swept(Sweep(Store(tmp_path / "runs"), engine=rest), tasks, about) == undisturbed
+    assert len(rest.made) == len(tasks) - 7
+    assert not {task.id for task in rest.made} & {task.id for task in stopped.made}
+
+
+def test_several_processes_give_the_same_results_as_one(tmp_path: Path) -> None:
+    made = experiment(tmp_path)
+    tasks, about = tasks_of(made, name="small"), try_out(made)
+    alone = swept(Sweep(Store(tmp_path / "one"), engine=Here()), tasks, about)
+    assert swept(Sweep(Store(tmp_path / "two"), engine=Processes(2)), tasks, about) == alone
+
+
+def test_a_damaged_file_is_made_again(tmp_path: Path) -> None:
+    made = experiment(tmp_path)
+    tasks, about = tasks_of(made, name="small")[:2], try_out(made)
+    store = Store(tmp_path / "runs")
+    before = swept(Sweep(store, engine=Here()), tasks, about)
+    path = store.path(tasks[0])
+    path.write_bytes(path.read_bytes()[:100])
+    again = Lasting(jobs=2)
+    assert swept(Sweep(store, engine=again), tasks, about) == before
+    assert again.made == [tasks[0]]
+
+
+def test_a_run_that_fails_stops_no_other_and_is_told(tmp_path: Path) -> None:
+    made = experiment(tmp_path)
+    tasks, about = tasks_of(made, name="small")[:3], try_out(made)
+    tasks[1] = replace(tasks[1], problem=tasks[1].problem | {"sha256": "another file's"})
+    seen: list[object] = []
+    sweep = Sweep(Store(tmp_path / "runs"), engine=Here(), watch=seen.append)
+    assert len(swept(sweep, tasks, about)) == 2
+    assert [type(each) for each in seen] == [Begun, Finished, Failed, Finished]
+    assert "has changed since" in sweep.failures[0].why
+
+
+def test_progress_tells_how_much_is_done_and_how_long_the_rest_takes(tmp_path: Path) -> None:
+    made = experiment(tmp_path)
+    tasks, about = tasks_of(made, name="small"), try_out(made)
+    seen: list[Any] = []
+    Sweep(Store(tmp_path / "runs"), engine=Here(), watch=seen.append).complete(tasks, about={"small": about})
+    assert [each.done for each in seen[1:]] == list(range(1, len(tasks) + 1))
+    assert seen[-1].left == 0.0
+
+
+def test_where_a_file_lies_does_not_matter_but_its_content_does(tmp_path: Path) -> None:
+    def task(folder: str, content: str) -> Task:
+        (tmp_path / folder).mkdir(exist_ok=True)
+        path = tmp_path / folder / "u.csv"
+        path.write_text(content)
+        text = SMALL.replace('name = "cosine"\ndim = 3\narms = 4', f'name = "clustered"\ncsv = "{path}"\ntarget = "y"')
+        return tasks_of(experiment(tmp_path, text=text), name="small")[0]
+
+    pytest.importorskip("sklearn")
+    table = "a,b,y\n" + "\n".join(f"{i},{i % 3},{i % 2}" for i in range(30))
+    here = task("here", table)
+    assert task("there", table).id == here.id
+    assert task("there", table + "\n7,7,1\n").id != here.id
+
+
+def test_a_job_is_plain_values_that_any_process_can_play(tmp_path: Path) -> None:
+    task = tasks_of(experiment(tmp_path), name="small")[0]
+    row = play(task)
+    assert isinstance(row, Row)
+    assert row.algorithm == "OneKernelUCB"
+    assert row.params["gamma"] == 0.1

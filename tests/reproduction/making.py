@@ -1,0 +1,119 @@
+"""A sweep small enough for tests, and results out of thin air."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from laconic import ApproxDisKernelUCB, Cosine, DisKernelUCB, DisLinUCB, Gaussian, NKernelUCB, OneKernelUCB
+from laconic.experiments.config import Experiment
+from laconic.experiments.grid import params
+from laconic.experiments.parts import name_of
+from laconic.experiments.results import Results, Row
+from laconic.experiments.sensitivity import Study
+from laconic.experiments.spec import Spec, SpecFile
+from laconic.reproduction.conduct import Absent, Outcome, Panel
+from laconic.reproduction.page import Subject
+from tests.experiments.making import results, row
+
+SMALL = """
+title = "a < b"
+figure = "Figure 0"
+paper = "li2022"
+clients = 4
+rounds = 5
+seeds = [0, 1]
+
+[problem]
+name = "cosine"
+dim = 3
+arms = 4
+
+[[algorithms]]
+name = "OneKernelUCB"
+kernel = { name = "Gaussian", gamma = [0.1, 1.0] }
+
+[[algorithms]]
+name = "DisKernelUCB"
+kernel = { name = "Gaussian", gamma = [0.1, 1.0] }
+D = 1.0
+
+[[algorithms]]
+name = "ApproxDisKernelUCB"
+kernel = { name = "Gaussian", gamma = [0.1, 1.0] }
+D = 1.0
+
+[[algorithms]]
+name = "NKernelUCB"
+
+[[algorithms]]
+name = "DisLinUCB"
+D = 1.0
+alpha = [0.1, 1.0]
+
+[[sensitivity]]
+algorithm = "ApproxDisKernelUCB"
+qbar = [1.0]
+lam = [0.5, 2.0]
+"""
+
+
+def write_small(path: Path, *, text: str = SMALL) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def rows_of(outcome: Outcome) -> list[Row]:
+    """All that a sweep has found out, but for how long it took."""
+    found = [row for panel in outcome.panels for row in (*panel.results.rows, *panel.varied.rows)]
+    return [replace(each, seconds=0.0) for each in found]
+
+
+SETTINGS: dict[str, Any] = {
+    "OneKernelUCB": OneKernelUCB(Gaussian(gamma=1.0)),
+    "DisKernelUCB": DisKernelUCB(Gaussian(gamma=1.0)),
+    "ApproxDisKernelUCB": ApproxDisKernelUCB(Gaussian(gamma=1.0)),
+    "NKernelUCB": NKernelUCB(Gaussian(gamma=1.0)),
+    "DisLinUCB": DisLinUCB(),
+}
+
+
+def run_of(algorithm: Any, *, regret: float, scalars: int, seed: int = 0) -> Row:
+    name = name_of(algorithm, kind="algorithm")
+    return row(name, params=params(algorithm), regret=regret, scalars=scalars, seed=seed)
+
+
+def panel(*rows: Row, problem: str = "cosine", seeds: tuple[int, ...] = (0,), study: Study | None = None) -> Panel:
+    file = SpecFile(problem={"name": problem}, algorithms=[])
+    experiment = Experiment(
+        algorithms=tuple(SETTINGS.values()), problem=Cosine(), clients=10, rounds=10, seeds=seeds, runtime="lockstep"
+    )
+    found = replace(results(*rows), problem=problem)
+    nothing: Results = replace(found, rows=())
+    return Panel(Spec(problem, file=file), experiment, results=found, study=study or Study(), varied=nothing)
+
+
+def five(**changes: tuple[float, int]) -> list[Row]:
+    """A run of each of the five, for which every claim holds unless a regret and scalars are changed."""
+    numbers = {
+        "OneKernelUCB": (10.0, 1000),
+        "DisKernelUCB": (11.0, 900),
+        "ApproxDisKernelUCB": (12.0, 200),
+        "NKernelUCB": (30.0, 0),
+        "DisLinUCB": (40.0, 50),
+    }
+    return [run_of(SETTINGS[k], regret=r, scalars=s) for k, (r, s) in (numbers | changes).items()]
+
+
+def subject() -> Subject:
+    return Subject(
+        title="A <paper>", about="its authors", profile="profile small", command="laconic …", with_claims=True
+    )
+
+
+def with_absent(outcome: Outcome) -> Outcome:
+    """The same and a problem whose data is not here."""
+    file = SpecFile(problem={"name": "magic"}, algorithms=[], title="MagicTelescope")
+    missing = Absent(Spec("figure-2a-magic", file=file), why="magic: no magic04.data; try: laconic data fetch magic")
+    return replace(outcome, absent=(missing,))

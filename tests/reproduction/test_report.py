@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from laconic import Results
+from laconic.experiments.spec import read_spec
+from laconic.reproduction.conduct import Outcome
+from tests.reproduction.making import rows_of
+
+
+@pytest.fixture(scope="module")
+def page(written: Path) -> str:
+    return (written / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def words(page: str) -> str:
+    """The page without its scripts and styles."""
+    return re.sub(r"<(script|style).*?</\1>", "", page, flags=re.DOTALL)
+
+
+def test_the_page_loads_nothing_from_elsewhere_and_forbids_it(page: str, words: str) -> None:
+    assert not re.search(r"<(link|iframe|img)\b|\bsrc=", words)
+    assert not re.search(r'href="(?!#)', words)
+    assert "default-src &#x27;none&#x27;" in page
+
+
+def test_every_panel_has_its_charts(page: str) -> None:
+    charts = [json.loads(each) for each in re.findall(r'<script type="application/json">(.*?)</script>', page)]
+    titles = [str(chart["layer"][0].get("title") or chart.get("title")) for chart in charts]
+    assert len(charts) == 5 + 2 * 2  # regret, scalars, frontier, syncs, dictionary; qbar and λ
+    assert all(any(chart["datasets"].values()) for chart in charts), titles
+
+
+def test_the_page_states_claims_criteria_and_verdicts(words: str) -> None:
+    for text in ("C1", "C4", "Reproduced when:", "held out", "Exact configuration", "numpy", "Time per run"):
+        assert text in words
+
+
+def test_what_is_missing_is_named_with_the_way_to_get_it(words: str) -> None:
+    assert "MagicTelescope" in words
+    assert "laconic data fetch magic" in words
+    assert words.count("not tested") == 4
+
+
+def test_text_is_escaped(words: str) -> None:
+    assert "A &lt;paper&gt;" in words
+    assert "a &lt; b" in words
+    assert "a < b" not in words
+
+
+def test_results_lie_beside_the_page_and_hold_every_run(written: Path, outcome: Outcome) -> None:
+    grid = Results.from_parquet(written / "results" / "small.parquet")
+    varied = Results.from_parquet(written / "results" / "small-sensitivity.parquet")
+    assert len(grid.rows) + len(varied.rows) == len(rows_of(outcome))
+
+
+def test_figures_lie_beside_the_page_as_png_and_svg(written: Path) -> None:
+    for name in ("small", "small-sensitivity"):
+        assert (written / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+        assert (written / "figures" / f"{name}.svg").read_text(encoding="utf-8").startswith("<svg")
+
+
+def test_the_configuration_beside_the_page_is_the_experiment_that_ran(written: Path, outcome: Outcome) -> None:
+    assert read_spec(written / "config" / "small.toml").experiment() == outcome.panels[0].experiment
+
+
+def test_verdicts_lie_beside_the_page_as_json(written: Path) -> None:
+    found = json.loads((written / "claims.json").read_text(encoding="utf-8"))
+    assert {each["problem"] for each in found} == {"cosine", "magic"}
+    assert {each["claim"] for each in found} == {"C1", "C2", "C3", "C4"}
+    assert all(each["criterion"] and each["numbers"] for each in found)

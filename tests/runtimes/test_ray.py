@@ -1,0 +1,32 @@
+"""Against a real Ray on this machine."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from laconic.experiments.spec import read_spec
+from laconic.reproduction.conduct import conduct
+from laconic.runtimes.jobs import Here, OnRay
+from tests.reproduction.making import rows_of, write_small
+
+pytest.importorskip("ray", reason="Ray is not installed; try: pip install 'laconic[ray]'")
+
+
+@pytest.mark.filterwarnings("ignore")  # of Ray's own
+def test_ray_gives_the_same_results_as_one_process(tmp_path: Path) -> None:
+    spec = read_spec(write_small(tmp_path / "small.toml"))
+    alone = conduct([spec], out=tmp_path / "alone", engine=Here())
+    on_ray = conduct([spec], out=tmp_path / "ray", engine=OnRay(processes=2))
+    assert rows_of(on_ray) == rows_of(alone)
+    assert rows_of(on_ray)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_ray_has_finished_is_not_run_again(tmp_path: Path) -> None:
+    spec = read_spec(write_small(tmp_path / "small.toml"))
+    conduct([spec], out=tmp_path, engine=Here())
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir()}
+    conduct([spec], out=tmp_path, engine=OnRay(processes=1))
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir()} == before
