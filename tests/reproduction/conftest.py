@@ -12,11 +12,10 @@ from tests.reproduction.making import write_small
 
 @pytest.fixture(scope="session")
 def outcome(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """A small sweep, and beside it a problem whose data nobody has."""
+    """A small sweep."""
     folder = tmp_path_factory.mktemp("sweep")
     spec = read_spec(write_small(folder / "small.toml"))
-    found = conduct([spec], out=folder, engine=Here())
-    return found
+    return conduct([spec], out=folder, engine=Here())
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,9 @@ import pytest
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 BROWSER = next((found for found in map(shutil.which, BROWSERS) if found), None)
-MEASURE = "<script>window.addEventListener('load', () => {document.body.dataset.wide = document.documentElement.scrollWidth > innerWidth})</script>"
+MEASURE = """<script>window.addEventListener("load", () => {
+  document.body.dataset.wide = document.documentElement.scrollWidth > innerWidth;
+})</script>"""
 
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium here; try: apt-get install chromium")
 
@@ -19,8 +21,8 @@ pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium here; try: 
 def opened(page: Path, *, width: int, profile: Path) -> tuple[str, list[str]]:
     """The page as the browser has made it, and what came to its console."""
     measured = page.with_name(f"at-{width}.html")
-    text = page.read_text(encoding="utf-8")
-    measured.write_text(text.replace("</body>", f"{MEASURE}</body>"), encoding="utf-8")
+    before, end, after = page.read_text(encoding="utf-8").rpartition("</body>")
+    measured.write_text(f"{before}{MEASURE}{end}{after}", encoding="utf-8")
     done = subprocess.run(
         [
             *(str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}"),

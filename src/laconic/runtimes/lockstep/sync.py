@@ -44,10 +44,11 @@ class Postmaster:
         self._control(Ask(epoch=epoch, fired=False), epoch, direction="down", first=0, last=clients - 1)
         widths, plain = WIDER_FROM.searchsorted(members.lengths, side="right"), np.zeros(clients, dtype=np.int64)
         for number, phase in enumerate(phases):
-            merged, parts = _one_pass(type(phase), "gather", of=("contribute", "add", "finish"))(phase, members)
+            kind: Any = type(phase)
+            merged, parts = _one_pass(kind, "gather", of=("contribute", "add", "finish"))(phase, members)
             self._count(parts, Batch("up", epoch, number, members.lengths, widths))
             members = replace(members, draft=phase.absorb(members.draft, phase.whole(merged)))
-            results = _one_pass(type(phase), "spread", of=("address",))(phase, merged, clients)
+            results = _one_pass(kind, "spread", of=("address",))(phase, merged, clients)
             is_last = number + 1 == len(phases)
             if is_last:
                 self._count(results, Batch("install", epoch, number, members.lengths, widths))
