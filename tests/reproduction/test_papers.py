@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,7 +27,7 @@ def test_there_is_a_file_for_each_of_the_seven_panels_in_the_papers_order() -> N
 @pytest.mark.parametrize("spec", LI2022.figures, ids=PROBLEMS)
 def test_every_file_has_the_papers_grid_and_what_was_fixed_for_what_it_leaves_open(spec: Spec) -> None:
     every = settings(spec)
-    kernelised = [each for each in every if hasattr(each, "kernel")]
+    kernelised: list[Any] = [each for each in every if hasattr(each, "kernel")]
     assert len(kernelised) == 4 * 9
     assert {(each.kernel.gamma, each.alpha) for each in kernelised} == {
         (g, a) for g in (0.1, 1, 4) for a in (0.1, 1, 4)

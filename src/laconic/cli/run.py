@@ -15,7 +15,7 @@ def run(
         Path,
         typer.Argument(
             metavar="FILE.toml",
-            help="Problem, sizes, algorithms with grids, seeds; [bold]laconic reproduce[/] leaves such files in config/.",
+            help="Problem, sizes, algorithms with grids, seeds; [bold]laconic reproduce[/] leaves some in config/.",
         ),
     ],
     out: Annotated[

@@ -1,4 +1,4 @@
-"""What ``laconic run`` and ``laconic reproduce`` share: options, what is shown meanwhile, and what is said at the end."""
+"""What ``laconic run`` and ``laconic reproduce`` share: options, what is shown meanwhile, what is said at the end."""
 
 from __future__ import annotations
 

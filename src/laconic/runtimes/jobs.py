@@ -135,30 +135,28 @@ class OnRay:
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """Connected to the cluster; disconnected at the end, unless somebody else had connected."""
+        """Whatever is connected meanwhile is disconnected at the end, unless somebody else had connected before."""
         ray = _package("ray", extra="ray")
-        if ray.is_initialized():
-            yield
-            return
-        self._connect(ray)
+        others = ray.is_initialized()
         try:
             yield
         finally:
-            ray.shutdown()
+            if not others:
+                ray.shutdown()
 
     def results(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
-        """As they finish."""
+        """As they finish; the cluster is connected when there is something to do for it."""
         ray = _package("ray", extra="ray")
-        lost = (ray.exceptions.WorkerCrashedError, ray.exceptions.RaySystemError)
-        with self.session():
-            remote = ray.remote(_on_one_thread)
-            waiting = [remote.remote(task, place, item) for place, item in enumerate(items)]
-            try:
-                while waiting:
-                    done, waiting = ray.wait(waiting)
-                    yield from ray.get(done)
-            except lost as error:
-                raise WorkersLost(f"a Ray worker is gone ({_first_line(error)}); finished runs are kept") from None
+        if items and not ray.is_initialized():
+            self._connect(ray)
+        remote = ray.remote(_on_one_thread)
+        waiting = [remote.remote(task, place, item) for place, item in enumerate(items)]
+        try:
+            while waiting:
+                done, waiting = ray.wait(waiting)
+                yield from ray.get(done)
+        except (ray.exceptions.WorkerCrashedError, ray.exceptions.RaySystemError) as error:
+            raise WorkersLost(f"a Ray worker is gone ({_first_line(error)}); finished runs are kept") from None
 
     def _connect(self, ray: Any) -> None:
         passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
