@@ -66,4 +66,4 @@ lock: ## resolve requirements/*.txt anew, with hashes, for every supported Pytho
 
 clean: ## remove everything made here
 	rm -rf $(VENV) $(LOCKENV) demo build dist .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	find src tests benchmarks examples docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests benchmarks docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from benchmarks.report import as_json, document, table
+from benchmarks.report import as_json, document, markdown, table
 from benchmarks.result import Result
 from benchmarks.suite import Benchmark, suite
 from benchmarks.threads import environment
@@ -23,7 +23,7 @@ app = typer.Typer(add_completion=False)
 def main(
     only: Annotated[list[str] | None, typer.Option(help="Benchmarks to run, by name or how it begins.")] = None,
     repeat: Annotated[int | None, typer.Option(min=1, help="How often; the least cost counts.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Also write the results to this file, as JSON.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Also write them here: a table for .md, else JSON.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Toy sizes: does everything run?")] = False,
     as_json_: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     list_: Annotated[bool, typer.Option("--list", help="Say what there is.")] = False,
@@ -42,7 +42,7 @@ def main(
     results = [result for each in chosen for result in _in_child(each, quick=quick, repeat=repeat)]
     content = as_json(document(results, quick=quick))
     if out is not None:
-        out.write_text(content + "\n")
+        out.write_text((markdown(results) if out.suffix == ".md" else content) + "\n")
     if as_json_:
         typer.echo(content)
     else:

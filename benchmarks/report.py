@@ -27,6 +27,13 @@ def table(results: list[Result]) -> Table:
     return drawn
 
 
+def markdown(results: list[Result]) -> str:
+    """Results as a table for a page."""
+    lines = ["| " + " | ".join(HEADINGS[:-1]) + " |", "|---" + "|---:" * 4 + "|---|---:|---:|---|"]
+    lines += ["| " + " | ".join(_cells(result)[:-1]).replace("|A|", "arms") + " |" for result in results]
+    return "\n".join(lines)
+
+
 def _cells(result: Result) -> list[str]:
     verdict = {True: "[green]met[/]", False: "[red]missed[/]", None: ""}[result.met]
     return [

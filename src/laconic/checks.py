@@ -15,6 +15,9 @@ from laconic.errors import InputError
 
 Floats = NDArray[np.float64]
 
+#: Larger numbers are refused: their squares overflow.
+MOST = 1e150
+
 
 def seen(value: object) -> str:
     """A value as one short line, whatever it is."""
@@ -91,15 +94,15 @@ def finite_array(name: str, value: object, *, ndim: int) -> Floats:
     where = first_non_finite(array)
     if where is None:
         return array
-    raise InputError(f"{name}{list(where)} is {array[where]}; try finite numbers only")
+    raise InputError(f"{name}{list(where)} is {array[where]}; try finite numbers below {MOST:g} in size")
 
 
 def first_non_finite(array: Floats) -> tuple[int, ...] | None:
-    """The index of the first NaN or infinity, None when there is none."""
-    finite = np.isfinite(array)
-    if finite.all():
+    """The index of the first number that is NaN, infinite or too large to square, None when there is none."""
+    usable = np.abs(array) < MOST
+    if usable.all():
         return None
-    return tuple(int(i) for i in np.unravel_index(int(np.argmin(finite)), array.shape))
+    return tuple(int(i) for i in np.unravel_index(int(np.argmin(usable)), array.shape))
 
 
 def _finite(value: object) -> float | None:

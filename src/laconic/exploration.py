@@ -92,8 +92,10 @@ class NystromTheory:
         return (1.0 + 1.0 / root) * math.sqrt(lam) * self.theory.S + self.theory.R * noise
 
 
-def tied_with_best(mean: Floats, width: Floats) -> NDArray[np.bool_]:
-    """Which arms, along the last axis, have an index mean + width that ties with the best."""
-    index = mean + width
-    margin = TIE * np.max(np.abs(mean) + width, axis=-1, keepdims=True)
+def tied_with_best(mean: Floats, width: Floats, *, there: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+    """Which arms, along the last axis, have an index mean + width that ties with the best, among those that exist."""
+    index, size = mean + width, np.abs(mean) + width
+    if there is not None:
+        index, size = np.where(there, index, -np.inf), np.where(there, size, 0.0)
+    margin = TIE * size.max(axis=-1, keepdims=True)
     return np.asarray(index >= index.max(axis=-1, keepdims=True) - margin)

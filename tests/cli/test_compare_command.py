@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 from laconic import Catalogue, Results, cli, run
 from laconic.cli import defaults
 from laconic.problems import save_recorded
+from tests.experiments.making import Periodic, Plain, listed
 
 SMALL = ["--clients", "3", "--rounds", "4", "--seeds", "2", "--set", "problem.dim=2", "--quiet"]
 
@@ -190,3 +191,33 @@ def test_bad_input_is_refused_with_advice(arguments: list[str], said: str) -> No
     assert said in str(done.error)
     assert "\n" not in str(done.error)
     assert done.out == ""
+
+
+def test_json_has_no_number_that_json_does_not_have() -> None:
+    done = Outcome("compare", "-a", "ApproxDisKernelUCB", "--set", "ApproxDisKernelUCB.qbar=inf", *SMALL, "--json")
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    assert json.loads(done.out, parse_constant=refuse)["rows"][0]["params"]["qbar"] == "inf"
+
+
+def test_another_packages_kernel_runs_again_from_the_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed(monkeypatch, "kernel", Periodic=Periodic)
+    kernel = ["--kernel", "periodic", "--set", "DisKernelUCB.period=0.5"]
+    done = Outcome("compare", "-a", "DisKernelUCB", *kernel, "--out", tmp_path / "o", *SMALL)
+    assert done.error is None
+    found = rows(tmp_path / "o" / "config.toml", "-q")
+    assert (found[0]["params"]["kernel"], found[0]["params"]["period"]) == ("Periodic", 0.5)
+
+
+def test_a_configuration_that_cannot_be_written_is_explained_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed(monkeypatch, "kernel", Plain=Plain)
+    done = Outcome("compare", "-a", "DisKernelUCB", "--kernel", "plain", "--out", tmp_path / "o", *SMALL)
+    assert done.error is None
+    assert not (tmp_path / "o" / "config.toml").exists()
+    assert done.out.splitlines()[-1].startswith("no config.toml to run this again: the parameters of Plain")

@@ -67,3 +67,13 @@ def test_the_shell_is_offered_names() -> None:
     asked = {"_LACONIC_COMPLETE": "complete_bash", "COMP_WORDS": "laconic compare -a random,dis", "COMP_CWORD": "3"}
     done = CliRunner().invoke(cli.app, [], env=asked, prog_name="laconic")
     assert done.stdout.split() == ["random,disKernelUCB", "random,disLinUCB"]
+
+
+@pytest.mark.parametrize(
+    ("name", "kinds"), [("Polynomial", ["kernel", "problem"]), ("polynomial", ["problem", "kernel"])]
+)
+def test_show_explains_all_of_a_name_the_one_spelled_alike_first(name: str, kinds: list[str]) -> None:
+    titles = [line for line in said("show", name).splitlines() if line.lower().startswith("polynomial (")]
+    assert [title.partition(" ")[2] for title in titles] == [f"({kind})" for kind in kinds]
+    page = json.loads(said("show", name, "--json"))
+    assert [page["kind"], *(other["kind"] for other in page["also"])] == kinds

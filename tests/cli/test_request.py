@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from laconic import ApproxDisKernelUCB, Catalogue, Cosine, Gaussian
+from laconic import ApproxDisKernelUCB, Catalogue, Cosine, Gaussian, InputError, Theory
 from laconic.cli import defaults
 from laconic.cli.request import Words, literal, understand
 
@@ -46,3 +48,24 @@ def test_the_demo_says_all_its_parameters() -> None:
 
 def test_a_problem_takes_its_own_parameters() -> None:
     assert understand(Words(problem="cosine", overrides=["problem.dim=3"])).problem == Cosine(dim=3)
+
+
+@pytest.mark.parametrize(
+    ("kept", "words"),
+    [
+        ("D = 20.0\nalpha = 1.0", Words(alpha="theory", D=3.0)),
+        ('D = 3.0\nalpha = "theory"', Words(alpha="2", D=20.0)),
+        ("D = 20.0\nalpha = 1.0", Words(alpha="theory", overrides=["ApproxDisKernelUCB.D=3.0"])),
+    ],
+)
+def test_options_that_only_fit_together_are_taken_together(tmp_path: Path, kept: str, words: Words) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(f'problem = {{name = "cosine"}}\n[[algorithms]]\nname = "ApproxDisKernelUCB"\n{kept}\n')
+    alpha, D = (Theory(), 3.0) if words.alpha == "theory" else (2.0, 20.0)
+    assert understand(replace(words, problem=str(file))).algorithms == [ApproxDisKernelUCB(D=D, alpha=alpha)]
+
+
+def test_an_option_that_the_kernel_does_not_have_is_refused_with_those_it_has() -> None:
+    advice = r"Matern has nu, length: try --set DisKernelUCB\.nu=2\.5"
+    with pytest.raises(InputError, match=advice):
+        understand(Words(algorithms=["DisKernelUCB"], kernel="Matern", gamma=2.0))

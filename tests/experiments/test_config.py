@@ -18,14 +18,16 @@ from laconic import (
     Random,
     Recorded,
     Theory,
+    __version__,
+    compare,
     grid,
 )
 from laconic.errors import UnknownName
 from laconic.experiments.config import Experiment, read_config
-from laconic.experiments.parts import algorithm_from, has_param, problem_from, with_param
+from laconic.experiments.parts import Draft, algorithm_from, has_param, problem_from, with_param
 from laconic.kernels import Sum
 from laconic.problems import save_recorded
-from tests.experiments.making import unnamed
+from tests.experiments.making import Periodic, Plain, listed, unnamed
 
 ALGORITHMS = (
     DisKernelUCB(Gaussian(0.1 + 0.2), D=7.0),
@@ -131,3 +133,42 @@ def test_a_parameter_that_nothing_has_is_refused_with_those_there_are() -> None:
 def test_has_param_looks_into_parts() -> None:
     assert has_param(DisKernelUCB(), "gamma")
     assert not has_param(DisLinUCB(), "gamma")
+
+
+@pytest.mark.parametrize("kernel", [Periodic(period=0.5), Gaussian() * Periodic(period=0.5)], ids=["alone", "product"])
+def test_a_kernel_of_another_package_is_read_back_exactly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kernel: Any
+) -> None:
+    listed(monkeypatch, "kernel", Periodic=Periodic)
+    algorithm = DisKernelUCB(kernel)
+    file = read_config(written(tmp_path, experiment(algorithms=(algorithm,))))
+    assert algorithm_from(file.algorithms[0]) == algorithm
+
+
+def test_a_kernel_whose_parameters_cannot_be_known_is_not_written_as_if_it_had_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listed(monkeypatch, "kernel", Plain=Plain)
+    with pytest.raises(InputError, match="no dataclass"):
+        experiment(algorithms=(DisKernelUCB(Plain(scale=2.0)),)).to_toml()  # type: ignore[arg-type]
+
+
+def test_a_parameter_of_another_packages_kernel_is_changed_where_it_is_found() -> None:
+    assert with_param(DisKernelUCB(Periodic()), "period", 3.0) == DisKernelUCB(Periodic(3.0))  # type: ignore[arg-type]
+    product = with_param(DisKernelUCB(Gaussian() * Periodic()), "period", 3.0)
+    assert product == DisKernelUCB(Gaussian() * Periodic(3.0))
+
+
+def test_parameters_that_only_fit_together_are_changed_together() -> None:
+    draft = Draft.of(ApproxDisKernelUCB(D=20.0)).changed("alpha", "theory").changed("D", 3.0)
+    assert draft.made() == ApproxDisKernelUCB(D=3.0, alpha=Theory())
+
+
+def test_a_draft_without_changes_is_the_value_itself() -> None:
+    value = Plain()
+    assert Draft.of(value).made() is value
+
+
+def test_a_configuration_says_which_laconic_wrote_it(tmp_path: Path) -> None:
+    compare([DisLinUCB()], problem=Catalogue(dim=2), clients=2, rounds=2, seeds=1, out=tmp_path)
+    assert f"# Written by laconic {__version__}.\n" in (tmp_path / "config.toml").read_text(encoding="utf-8")

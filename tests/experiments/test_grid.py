@@ -6,7 +6,7 @@ import pytest
 from laconic import ApproxDisKernelUCB, Catalogue, DisKernelUCB, Gaussian, InputError, Log, Matern, Random, Theory, grid
 from laconic.experiments.grid import expand, params
 from laconic.kernels import Sum
-from tests.experiments.making import unnamed
+from tests.experiments.making import Periodic, unnamed
 
 
 def test_a_grid_inside_a_kernel_inside_an_algorithm_unfolds() -> None:
@@ -79,3 +79,18 @@ def test_a_problem_in_memory_is_described_by_shapes_not_by_its_numbers() -> None
     log = Log(arms=np.zeros((6, 2, 1)), means=np.zeros((6, 2)), noise=np.zeros(6))
     assert params(log)["arms"] == "array(6, 2, 1)"
     assert params(Catalogue())["items"] == 30
+
+
+def test_a_kernel_of_another_package_lists_its_name_and_parameters() -> None:
+    own = params(DisKernelUCB(Periodic(period=0.5)))  # type: ignore[arg-type]
+    assert (own["kernel"], own["period"]) == ("Periodic", 0.5)
+
+
+def test_a_grid_inside_another_packages_kernel_unfolds() -> None:
+    settings = expand(DisKernelUCB(Gaussian() * Periodic(period=grid(0.5, 2.0))))
+    assert [value for _, value in settings] == [DisKernelUCB(Gaussian() * Periodic(each)) for each in (0.5, 2.0)]
+
+
+def test_a_number_that_json_does_not_have_is_listed_as_text() -> None:
+    assert params(ApproxDisKernelUCB(qbar=float("inf")))["qbar"] == "inf"
+    assert params(ApproxDisKernelUCB(qbar=np.float64("inf")))["qbar"] == "inf"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 from matplotlib.figure import Figure
 
-from laconic import Catalogue, DisKernelUCB, InputError, Results, run
+from laconic import Catalogue, DisKernelUCB, InputError, Results, __version__, run
 from laconic.errors import OutputError
 from laconic.experiments.results import POINTS, Curve
+from laconic.runtimes.trace import Recorder, Run
 from tests.experiments.making import results, row
 
 TWO_SETTINGS = results(
@@ -149,3 +151,59 @@ def test_a_long_run_has_a_thinned_curve() -> None:
     assert len(curve.t) <= POINTS
     assert (curve.t[0], curve.t[-1]) == (1, 800)
     assert (np.diff(curve.t) > 0).all()
+
+
+class LateSize:
+    """A belief that says |S| only from some sync on, as when exact sharing turns into Nyström."""
+
+    def __init__(self, size: int | None) -> None:
+        self.dictionary_size = size
+
+
+def recorded(*sizes: int | None) -> Run:
+    recorder = Recorder(clients=2, rounds=len(sizes))
+    for index, size in enumerate(sizes):
+        recorder.sync_done(2 * index + 2, LateSize(size))  # type: ignore[arg-type]
+    return recorder.finish(algorithm=DisKernelUCB(), seed=0, rounds=len(sizes), seconds=0.1)
+
+
+def test_a_dictionary_that_comes_late_is_of_size_0_until_then() -> None:
+    one = recorded(None, None, 7)
+    assert one.dictionary_sizes.tolist() == [0, 0, 7]
+    assert Curve.of(one).dictionary.tolist() == [0, 0, 0, 0, 0, 7]
+    assert one.dictionary == 7
+
+
+def test_a_run_without_any_dictionary_has_no_sizes() -> None:
+    assert recorded(None, None).dictionary is None
+    assert recorded().dictionary is None
+
+
+def test_parquet_and_arrow_hold_no_number_that_json_does_not_have(tmp_path: Path) -> None:
+    odd = results(row("A", params={"qbar": float("inf")}))
+    assert pa.table(odd).column("params").to_pylist() == ['{"qbar": "inf"}']
+    odd.to_parquet(tmp_path / "r.parquet")
+    assert Results.from_parquet(tmp_path / "r.parquet").rows[0].params == {"qbar": "inf"}
+
+
+def test_a_parquet_file_says_what_wrote_it(tmp_path: Path) -> None:
+    TWO_SETTINGS.to_parquet(tmp_path / "r.parquet")
+    writer = json.loads(pq.read_schema(tmp_path / "r.parquet").metadata[b"laconic.writer"])
+    assert (writer["laconic"], writer["numpy"]) == (__version__, np.__version__)
+    assert writer["blas"]
+
+
+def test_a_run_is_shown_in_one_line() -> None:
+    one = run(DisKernelUCB(D=1.0), Catalogue(dim=2, items=6, arms=3), clients=4, rounds=5, seed=3)
+    shown = repr(one)
+    assert shown.startswith("<Run DisKernelUCB: seed 3, 4 clients, 5 rounds; ")
+    assert f"{one.scalars:,} scalars sent, {one.syncs} syncs" in shown
+    assert "\n" not in shown
+    assert "dictionary" not in shown
+    assert "7 in the dictionary" in repr(recorded(7))
+
+
+def test_a_notebook_shows_a_run_as_a_few_lines() -> None:
+    html = recorded(7)._repr_html_()
+    assert html.startswith("<b>DisKernelUCB</b>, seed 0<ul>")
+    assert "<li>7 in the dictionary</li>" in html

@@ -41,6 +41,7 @@ payloads = st.builds(
     Payload,
     values=st.dictionaries(st.text(max_size=40), arrays, max_size=4),
     control=st.dictionaries(st.text(max_size=5), finite, max_size=3),
+    records=st.dictionaries(st.text(max_size=5), arrays, max_size=2),
 )
 messages = st.one_of(
     st.builds(Request, epoch=numbers),

@@ -88,6 +88,26 @@ def test_a_message_of_an_epoch_that_is_over_is_dropped_in_every_state(kind: type
         assert snapshot(client) == before
 
 
+@algorithms
+def test_the_epoch_of_a_sync_that_everyone_left_is_never_used_again(algorithm: Algorithm) -> None:
+    federation = warm(algorithm)
+    federation.act_until_request(1)
+    federation.deliver_up(1)
+    for number in (0, 1, 2):
+        federation.deliver_down(number)
+        federation.leave(number)
+    federation.drain()
+    abandoned = federation.server.epoch
+    for number in (0, 1, 2):
+        federation.join(number)
+    federation.deliver_up(0)
+    repeat_everything(federation)
+    federation.drain()
+    repeat_everything(federation)
+    federation.check_quiet()
+    assert federation.server.epoch >= abandoned == 2
+
+
 def test_parts_may_come_in_any_order_and_the_belief_is_the_same() -> None:
     beliefs = []
     for order in ([0, 1, 2], [2, 1, 0], [1, 2, 0]):

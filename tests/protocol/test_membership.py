@@ -138,7 +138,7 @@ def test_a_newcomer_is_sent_the_installed_belief_and_the_ledger_counts_it(algori
     (_, welcome), *rest = federation.deliver_up(7).send
     assert isinstance(welcome, Welcome)
     assert not rest
-    same_arrays(welcome.belief.values, federation.server.belief.arrays())
+    same_arrays(welcome.belief.values | welcome.belief.records, federation.server.belief.arrays())
     assert federation.ledger.total.messages == before.messages + 1
     assert federation.ledger.total.scalars == before.scalars + welcome.belief.scalars > before.scalars
     assert federation.ledger.total.bytes == before.bytes + size(welcome)

@@ -74,3 +74,10 @@ def test_verdicts_lie_beside_the_page_as_json(written: Path) -> None:
     assert {each["problem"] for each in found} == {"cosine", "magic"}
     assert {each["claim"] for each in found} == {"C1", "C2", "C3", "C4"}
     assert all(each["criterion"] and each["numbers"] for each in found)
+
+
+def test_the_main_numbers_lie_beside_the_page_as_markdown(written: Path) -> None:
+    text = (written / "summary.md").read_text(encoding="utf-8")
+    assert "| problem | C1 | C2 | C3 | C4 |" in text
+    assert "| magic | not tested | not tested | not tested | not tested |" in text
+    assert "Regret on held-out seeds" in text

@@ -250,6 +250,16 @@ def test_thousands_of_clients_take_part_in_a_sync() -> None:
     assert many.scalars == many.syncs * 2 * 5000 * (9 + 3)
 
 
+@pytest.mark.parametrize("clients", [1, 3])
+@pytest.mark.parametrize("algorithm", [DisKernelUCB(Gaussian(0.1), D=2.0), ApproxDisKernelUCB(Gaussian(0.1), qbar=1e9)])
+def test_equal_arms_of_a_set_are_scored_once(algorithm: Any, clients: int) -> None:
+    """At such a λ two copies of a point would differ in their last bits, and rounding would break the tie."""
+    random = np.random.default_rng(3)
+    arms = np.repeat(random.normal(size=(60, 4, 2)), 3, axis=1)[:, random.permutation(12)]
+    problem = Log(arms, means=np.cos(arms.sum(axis=2)), noise=0.1 * random.normal(size=60))
+    assert_equal_runs(*both(replace(algorithm, lam=1e-6, alpha=0.5), problem, clients=clients, rounds=60 // clients))
+
+
 def test_equal_rows_are_found_and_unequal_ones_kept_apart() -> None:
     rows = np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
     found = distinct_rows(rows, at_most=4)

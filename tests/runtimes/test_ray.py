@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import pytest
 
+from laconic import InputError
 from laconic.experiments.spec import read_spec
 from laconic.reproduction.conduct import conduct
 from laconic.runtimes.jobs import Here, OnRay
@@ -30,3 +32,11 @@ def test_what_ray_has_finished_is_not_run_again(tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir()}
     conduct([spec], out=tmp_path, engine=OnRay(address="there is none"))  # which it need not ask
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir()} == before
+
+
+def test_an_address_where_nobody_answers_is_refused_at_once_with_advice() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and nobody listens
+        where = OnRay(address=f"127.0.0.1:{taken.getsockname()[1]}")
+        with pytest.raises(InputError, match=r"no Ray cluster at 127\.0\.0\.1:\d+: .*ray start --head"):
+            list(where.results(abs, [1]))

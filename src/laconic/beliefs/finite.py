@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.beliefs.base import View, weighted
+from laconic.beliefs.base import View, column_squares, weighted
 from laconic.beliefs.embeddings import Embedding, NystromEmbedding
 from laconic.linalg import lower_cholesky, solve_lower, solve_lower_in_place
 
@@ -99,7 +99,7 @@ class FiniteBelief:
         V = self.embedding.embed(X)
         residual = self.embedding.residual(self.embedding.prior(X), V) / self.lam
         solve_lower_in_place(self.factor, V)
-        return View(points=X, features=V, mean=self.weights @ V, signal=np.einsum("ij,ij->j", V, V), residual=residual)
+        return View(points=X, features=V, mean=weighted(self.weights, V), signal=column_squares(V), residual=residual)
 
     def covariance(self, a: View, b: View) -> Floats:
         return a.features.T @ b.features

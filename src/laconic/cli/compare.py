@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -117,6 +117,7 @@ class _Session:
         kept = self._keep_choices() + self._kept_in_folder(results)
         if kept:
             self._tell(f"wrote {', '.join(kept)}")
+            self._explain_missing_config()
 
     def _keep_choices(self) -> list[str]:
         if self.choices is None or not self.chosen:
@@ -136,6 +137,16 @@ class _Session:
         from laconic.experiments.output import files_in
 
         return [] if self.out is None or not results.rows else [str(path) for path in files_in(self.out)]
+
+    def _explain_missing_config(self) -> None:
+        from laconic.experiments.compare import prepare
+        from laconic.experiments.output import CONFIG, why_without_config
+
+        if self.out is None or (self.out / CONFIG).exists():
+            return
+        asked = {each.name: getattr(self.request, each.name) for each in fields(self.request)}
+        reason = why_without_config(prepare(asked.pop("algorithms"), **asked))
+        self._tell(f"no {CONFIG} to run this again: {reason}")
 
     def _tell(self, message: str) -> None:
         """On stdout after the table, but never beside JSON."""

@@ -144,7 +144,9 @@ def as_json(value: object) -> str:
     """Plain values as JSON with its letters as they are."""
     import json
 
-    return json.dumps(value, ensure_ascii=False, indent=2)
+    from laconic.experiments.grid import finite
+
+    return json.dumps(finite(value), ensure_ascii=False, indent=2, allow_nan=False)
 
 
 def mark(verdict: Verdict) -> str:

@@ -12,7 +12,8 @@ from laconic.algorithms import Algorithm
 from laconic.cli import defaults
 from laconic.errors import InputError
 from laconic.experiments.config import ConfigFile, read_config
-from laconic.experiments.parts import algorithm_from, as_algorithm, has_param, name_of, problem_from, with_param
+from laconic.experiments.grid import parts
+from laconic.experiments.parts import Draft, algorithm_from, as_algorithm, name_of, problem_from
 from laconic.problems.base import Problem
 
 
@@ -60,13 +61,14 @@ def understand(words: Words) -> Request:
     file = read_config(words.problem) if words.problem.lower().endswith(".toml") else None
     problem = problem_from(_problem_table(words, file=file, changes=overrides.problem))
     chosen = _chosen(words, file=file, problem=name_of(problem, kind="problem"))
+    drafts = [Draft.of(each) for each in chosen]
     for option, value in _shared(words).items():
-        chosen = _everywhere(chosen, option, value)
+        drafts = _everywhere(drafts, option, value)
     for name, parameter, value in overrides.algorithms:
-        chosen = _for_one(chosen, name, parameter, value)
+        drafts = _for_one(drafts, name, parameter, value)
     sized = hasattr(problem, "limits")
     return Request(
-        algorithms=chosen,
+        algorithms=[draft.made() for draft in drafts],
         problem=problem,
         clients=_first(words.clients, file and file.clients, None if sized else defaults.CLIENTS),
         rounds=_first(words.rounds, file and file.rounds, None if sized else defaults.ROUNDS),
@@ -100,11 +102,15 @@ def _chosen(words: Words, *, file: ConfigFile | None, problem: str) -> list[Algo
 
 
 def _by_default(name: str, *, problem: str) -> Algorithm:
-    algorithm = as_algorithm(name)
-    for parameter, value in defaults.of(name_of(algorithm, kind="algorithm"), problem=problem).items():
-        if has_param(algorithm, parameter):
-            algorithm = with_param(algorithm, parameter, value)
+    draft = Draft.of(as_algorithm(name))
+    for parameter, value in defaults.of(_name(draft), problem=problem).items():
+        draft = draft.changed(parameter, value) if draft.has(parameter) else draft
+    algorithm: Algorithm = draft.made()
     return algorithm
+
+
+def _name(draft: Draft) -> str:
+    return name_of(draft.value, kind="algorithm")
 
 
 def _shared(words: Words) -> dict[str, Any]:
@@ -123,22 +129,32 @@ def _alpha(text: str) -> float | str:
         raise InputError(f"--alpha must be a number or 'theory', got {text!r}") from None
 
 
-def _everywhere(chosen: Iterable[Algorithm], parameter: str, value: Any) -> list[Algorithm]:
-    chosen = list(chosen)
-    if not any(has_param(each, parameter) for each in chosen):
-        names = ", ".join(name_of(each, kind="algorithm") for each in chosen)
-        raise InputError(f"--{parameter} has nothing to set: none of {names} has a parameter {parameter!r}")
-    return [with_param(each, parameter, value) if has_param(each, parameter) else each for each in chosen]
+def _everywhere(drafts: Sequence[Draft], parameter: str, value: Any) -> list[Draft]:
+    if not any(draft.has(parameter) for draft in drafts):
+        names = ", ".join(map(_name, drafts))
+        raise InputError(
+            f"--{parameter} has nothing to set: none of {names} has a parameter {parameter!r}{_instead(drafts)}"
+        )
+    return [draft.changed(parameter, value) if draft.has(parameter) else draft for draft in drafts]
 
 
-def _for_one(chosen: Iterable[Algorithm], name: str, parameter: str, value: Any) -> list[Algorithm]:
+def _instead(drafts: Iterable[Draft]) -> str:
+    """What the first kernel among the algorithms has, and how it is set."""
+    for draft in drafts:
+        kernel = draft.parts.get("kernel")
+        for parameter, value in parts(kernel).items():
+            known = ", ".join(parts(kernel))
+            return f"; {type(kernel).__name__} has {known}: try --set {_name(draft)}.{parameter}={value}"
+    return ""
+
+
+def _for_one(drafts: Sequence[Draft], name: str, parameter: str, value: Any) -> list[Draft]:
     kind = registry.find("algorithm", name)
-    chosen = list(chosen)
-    if not any(type(each) is kind for each in chosen):
+    if not any(type(draft.value) is kind for draft in drafts):
         raise InputError(
             f"--set {name}.{parameter}: {name} is not among the algorithms compared; add it to --algorithms"
         )
-    return [with_param(each, parameter, value) if type(each) is kind else each for each in chosen]
+    return [draft.changed(parameter, value) if type(draft.value) is kind else draft for draft in drafts]
 
 
 def _sorted(overrides: Sequence[str]) -> _Overrides:

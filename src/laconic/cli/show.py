@@ -19,35 +19,39 @@ def show(
     name: Annotated[
         str, typer.Argument(help="As [bold]laconic list[/] shows it, in any case.", autocompletion=complete.anything)
     ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object, others of that name under also.")
+    ] = False,
 ) -> None:
     """Explain an algorithm: its equation, parameters, defaults and what it sends; also a problem or a kernel."""
-    kind, listed, found = _find(name)
-    page = _page(kind, listed, found)
+    first, *others = (_page(*found) for found in _find(name.strip()))
     if as_json:
         from laconic.cli.display import as_json as to_json
 
-        typer.echo(to_json(page))
+        typer.echo(to_json(first | ({"also": others} if others else {})))
         return
-    typer.echo(_text(page))
+    typer.echo("\n\n".join(map(_text, (first, *others))))
 
 
-def _find(name: str) -> tuple[Kind, str, Any]:
+def _find(name: str) -> list[tuple[Kind, str, Any]]:
+    """Everything of that name, whatever its case; a problem and a kernel may share one, spelled alike comes first."""
     from laconic import registry
     from laconic.errors import UnknownName
 
-    every = {listed.lower(): (kind, listed) for kind in reversed(KINDS) for listed in registry.names(kind)}
-    if name.strip().lower() not in every:
-        raise UnknownName(f"nothing is called {name!r}; {_nearest(name.strip().lower(), every)}")
-    kind, listed = every[name.strip().lower()]
-    return kind, listed, registry.find(kind, listed)
+    every = [(kind, listed) for kind in KINDS for listed in registry.names(kind)]
+    alike = [(kind, listed) for kind, listed in every if listed.lower() == name.lower()]
+    if not alike:
+        raise UnknownName(f"nothing is called {name!r}; {_nearest(name, [listed for _, listed in every])}")
+    alike.sort(key=lambda each: each[1] != name)
+    return [(kind, listed, registry.find(kind, listed)) for kind, listed in alike]
 
 
-def _nearest(name: str, every: dict[str, tuple[Kind, str]]) -> str:
+def _nearest(name: str, every: list[str]) -> str:
     from difflib import get_close_matches
 
-    near = get_close_matches(name, every, n=1, cutoff=0.4)
-    return f"did you mean {every[near[0]][1]}?" if near else "laconic list shows all names"
+    by_lower = {listed.lower(): listed for listed in reversed(every)}
+    near = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.4)
+    return f"did you mean {by_lower[near[0]]}?" if near else "laconic list shows all names"
 
 
 def _page(kind: Kind, listed: str, found: Any) -> dict[str, Any]:

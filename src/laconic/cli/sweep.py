@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,16 +13,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from rich.table import Table as RichTable
+    from rich.live import Live
+    from rich.progress import Progress, TaskID
 
-    from laconic.experiments.schedule import Finished
+    from laconic.experiments.results import Row
+    from laconic.experiments.schedule import Begun, Finished
     from laconic.experiments.spec import Spec
+    from laconic.experiments.store import Task
     from laconic.report.table import Table
     from laconic.reproduction.conduct import Outcome, Step, Watch
     from laconic.reproduction.page import Subject
 
 WHERE, OUTPUT = "Where it runs", "What comes out"
-KEPT = 130
+INTERRUPTED = 130
 
 Jobs = Annotated[
     int | None,
@@ -79,7 +82,7 @@ class Sweeping:
             typer.echo(
                 f"stopped; finished runs are kept in {self.out}, and the same command goes on from there", err=True
             )
-            raise typer.Exit(KEPT) from None
+            raise typer.Exit(INTERRUPTED) from None
         files = write(outcome, out=self.out, subject=subject)
         self._say(outcome, files=files, with_claims=subject.with_claims)
         if outcome.failures:
@@ -167,7 +170,7 @@ def _line(step: Step) -> None:
 def describe(step: Step) -> str:
     """A step in one line; nothing for steps that are not worth one."""
     from laconic.experiments.schedule import Begun, Failed, Finished
-    from laconic.reproduction.conduct import Absent, Estimate, Opening, Timing, Varying
+    from laconic.reproduction.conduct import Absent, Estimate, Opening
     from laconic.reproduction.naming import duration
 
     match step:
@@ -175,14 +178,10 @@ def describe(step: Step) -> str:
             return f"opening {spec.file.problem['name']}"
         case Absent(_, why):
             return f"not run: {why}"
-        case Timing(runs):
-            return f"timing {runs} small runs, to tell how long the large ones will take"
         case Estimate(seconds, runs, slots):
             return f"estimated time: {duration(seconds)} for {runs:,} runs, {slots} at a time"
-        case Varying(runs):
-            return f"sensitivity: {runs:,} runs"
-        case Begun(total, known):
-            return f"{total:,} runs, {known:,} of them there already" if known else ""
+        case Begun(part, total, known):
+            return f"{part}: {total:,} runs{f', {len(known):,} of them there already' if known else ''}"
         case Failed(task, why):
             return f"failed: {task.algorithm['name']} on {task.problem['name']}, seed {task.seed}: {why}"
         case Finished():
@@ -208,9 +207,9 @@ class _SoFar:
 
     regrets: dict[str, dict[str, dict[str, list[float]]]] = field(default_factory=dict)
 
-    def add(self, step: Finished) -> None:
-        algorithms = self.regrets.setdefault(str(step.task.problem["name"]), {})
-        algorithms.setdefault(step.row.algorithm, {}).setdefault(str(step.row.params), []).append(step.row.regret)
+    def add(self, task: Task, row: Row) -> None:
+        algorithms = self.regrets.setdefault(str(task.problem["name"]), {})
+        algorithms.setdefault(row.algorithm, {}).setdefault(str(row.params), []).append(row.regret)
 
     def table(self) -> Table:
         from laconic.report.table import NOTHING, Table, number
@@ -223,47 +222,56 @@ class _SoFar:
         return Table(("best mean regret so far", *names), rows=rows)
 
 
+@dataclass
+class _Screen:
+    """The table so far above a bar with the time left."""
+
+    live: Live
+    bars: Progress
+    bar: TaskID
+    so_far: _SoFar = field(default_factory=_SoFar)
+    in_grid: bool = False
+
+    def watch(self, step: Step) -> None:
+        from laconic.experiments.schedule import Begun, Finished
+
+        if isinstance(step, Begun):
+            self._begin(step)
+        elif isinstance(step, Finished):
+            self._advance(step)
+        elif describe(step):
+            self.live.console.print(describe(step), highlight=False, markup=False)
+
+    def _begin(self, step: Begun) -> None:
+        from laconic.reproduction.conduct import GRID
+
+        self.bars.update(self.bar, description=step.part, total=step.total, completed=len(step.known), left="")
+        self.in_grid = step.part == GRID  # other parts have other sizes or settings: not for this table
+        for task, row in step.known if self.in_grid else ():
+            self.so_far.add(task, row)
+
+    def _advance(self, step: Finished) -> None:
+        from rich.console import Group
+
+        from laconic.cli.display import rich_table
+        from laconic.reproduction.naming import duration
+
+        left = "" if step.left is None else f"{duration(step.left)} left"
+        self.bars.update(self.bar, completed=step.done, left=left)
+        if self.in_grid:
+            self.so_far.add(step.task, step.row)
+        if self.so_far.regrets:
+            self.live.update(Group(rich_table(self.so_far.table()), self.bars))
+
+
 @contextmanager
 def _live() -> Iterator[Watch]:
-    """The table so far above a bar with the time left."""
-    from rich.console import Console, Group
+    from rich.console import Console
     from rich.live import Live
-
-    from laconic.cli.display import rich_table
-    from laconic.experiments.schedule import Begun, Finished
-
-    console = Console(stderr=True)
-    bars = _bars()
-    bar = bars.add_task("", total=None, left="")
-    so_far = _SoFar()
-    with Live(bars, console=console, transient=True, refresh_per_second=4) as live:
-
-        def watch(step: Step) -> None:
-            if isinstance(step, Begun):
-                bars.update(bar, total=step.total, completed=step.known)
-            elif isinstance(step, Finished):
-                so_far.add(step)
-                bars.update(bar, completed=step.done, left=_left(step))
-                live.update(Group(_shown(so_far.table(), rich_table), bars))
-            elif describe(step):
-                console.print(describe(step), highlight=False, markup=False)
-
-        yield watch
-
-
-def _shown(table: Table, to_rich: Callable[[Table], RichTable]) -> RichTable:
-    return to_rich(table)
-
-
-def _left(step: Finished) -> str:
-    from laconic.reproduction.naming import duration
-
-    return "" if step.left is None else f"{duration(step.left)} left"
-
-
-def _bars() -> Any:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    return Progress(
-        TextColumn("runs"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.fields[left]}")
-    )
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    bars = Progress(*columns, TextColumn("{task.fields[left]}"))
+    bar = bars.add_task("", total=None, left="")
+    with Live(bars, console=Console(stderr=True), transient=True, refresh_per_second=4) as live:
+        yield _Screen(live, bars=bars, bar=bar).watch

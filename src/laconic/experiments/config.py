@@ -10,13 +10,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from laconic import __version__
 from laconic.algorithms import Algorithm
 from laconic.errors import InputError
 from laconic.experiments.parts import name_of, to_table
 from laconic.problems.base import Problem
 
 File = TypeVar("File", bound=msgspec.Struct)
-HEADER = "# Rerun this comparison exactly with: laconic compare {name}\n\n"
+HEADER = f"# Rerun this comparison exactly with: laconic compare {{name}}\n# Written by laconic {__version__}.\n\n"
 
 
 class ConfigFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+import math
+from collections.abc import Mapping, Set
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import product
 from typing import Any, ClassVar, TypeVar
@@ -10,6 +11,7 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from laconic.errors import InputError
+from laconic.kernels import Foreign, as_kernel
 
 Setting = str | int | float | bool | None
 Params = dict[str, Setting]
@@ -59,7 +61,7 @@ def _singles(value: Any) -> list[Any]:
     choices = [_singles(part) for part in own.values()]
     if all(len(choice) == 1 and choice[0] is part for choice, part in zip(choices, own.values(), strict=True)):
         return [value]  # as it is, which may be no dataclass at all
-    return [replace(value, **dict(zip(own, chosen, strict=True))) for chosen in product(*choices)]
+    return [rebuilt(value, dict(zip(own, chosen, strict=True))) for chosen in product(*choices)]
 
 
 def params(value: object) -> Params:
@@ -77,10 +79,23 @@ def params(value: object) -> Params:
 
 
 def parts(value: object) -> dict[str, Any]:
-    """What a value was made with, by name; nothing for what is no dataclass."""
+    """What a value was made with, by name, kernels of others as they were given; nothing for what is no dataclass."""
+    value = _bare(value)
     if not is_dataclass(value) or isinstance(value, type):
         return {}
-    return {field.name: getattr(value, field.name) for field in fields(value) if field.init}
+    return {field.name: _bare(getattr(value, field.name)) for field in fields(value) if field.init}
+
+
+def _bare(value: Any) -> Any:
+    """Somebody else's kernel without our wrapping, so that its own name and parameters are seen."""
+    return value.function if isinstance(value, Foreign) else value
+
+
+def rebuilt(value: Any, changes: Mapping[str, Any]) -> Any:
+    """The value with other parts, all at once; kernels of others are wrapped as those were that they replace."""
+    value = _bare(value)
+    wrapped = {key: isinstance(getattr(value, key), Foreign) for key in changes}
+    return replace(value, **{key: as_kernel(part) if wrapped[key] else part for key, part in changes.items()})
 
 
 def _lies_flat(part: object) -> bool:
@@ -98,14 +113,28 @@ def _free(name: str, *, outer: str, taken: Set[str]) -> str:
 
 def _setting(value: Any) -> Setting:
     if isinstance(value, np.generic):
-        return value.item()  # type: ignore[no-any-return]
+        value = value.item()
     if _is_plain(value):
-        return value  # type: ignore[no-any-return]
+        return finite(value)  # type: ignore[no-any-return]
     return type(value).__name__ if _lies_flat(value) else text(value)
+
+
+def finite(value: Any) -> Any:
+    """Plain values with ``"inf"``, ``"-inf"`` and ``"nan"`` for the numbers that JSON does not have.
+
+    >>> finite({"qbar": float("inf"), "D": [5.0]})
+    {'qbar': 'inf', 'D': [5.0]}
+    """
+    if isinstance(value, Mapping):
+        return {key: finite(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(inner) for inner in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def text(value: object) -> str:
     """How a part is written in a table: like ``repr``, but without memory addresses and the content of arrays."""
+    value = _bare(value)
     if is_dataclass(value) and not isinstance(value, type):
         return f"{type(value).__name__}({', '.join(f'{name}={text(part)}' for name, part in parts(value).items())})"
     if isinstance(value, np.ndarray):

@@ -38,11 +38,8 @@ class Folder:
     def _begin(self) -> None:
         for name in (RESULTS, CONFIG, *FIGURES):  # an earlier comparison's files would contradict this one's
             (self.path / name).unlink(missing_ok=True)
-        try:
+        if not why_without_config(self.experiment):
             config = HEADER.format(name=CONFIG) + self.experiment.to_toml()
-        except InputError:  # a part of the user's own without a name: results are kept all the same
-            config = ""
-        if config:
             replace_file(self.path / CONFIG, lambda path: path.write_text(config, encoding="utf-8"))
         self.begun = True
 
@@ -53,6 +50,15 @@ class Folder:
         figure = results.plot()
         replace_file(self.path / "figure.png", lambda path: save(figure, path, kind="png"))
         replace_file(self.path / "figure.svg", lambda path: save(figure, path, kind="svg"))
+
+
+def why_without_config(experiment: Experiment) -> str:
+    """Why no file can say how to run this again, which is no reason not to keep its results; nothing where one can."""
+    try:
+        experiment.to_toml()
+    except InputError as error:  # a part of the user's own without a name
+        return str(error)
+    return ""
 
 
 def files_in(folder: Path) -> list[Path]:

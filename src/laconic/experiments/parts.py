@@ -6,7 +6,7 @@ import inspect
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, is_dataclass
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Any
 from laconic import kernels, registry
 from laconic.algorithms import Algorithm, require_algorithm
 from laconic.errors import InputError
-from laconic.experiments.grid import Grid, parts
+from laconic.experiments.grid import Grid, parts, rebuilt
 from laconic.exploration import Theory
 from laconic.problems.base import Problem
 
@@ -85,7 +85,9 @@ def _part(value: Any, *, name: str) -> Any:
     if isinstance(value, Mapping):
         kind = str(value.get("name", ""))
         found = COMPOSED.get(kind) or registry.find("kernel", kind)
-        return _make(found, {key: _part(inner, name=key) for key, inner in value.items() if key != "name"}, name=kind)
+        given = {key: _part(inner, name=key) for key, inner in value.items() if key != "name"}
+        made = _make(found, given, name=kind)
+        return made if isinstance(made, Theory) else kernels.as_kernel(made)
     if isinstance(value, str) and name == "kernel":
         return registry.find("kernel", value)()
     if isinstance(value, str) and name == "alpha" and value.lower() == "theory":
@@ -95,6 +97,8 @@ def _part(value: Any, *, name: str) -> Any:
 
 def to_table(value: object, *, name: str) -> dict[str, Any]:
     """A value as a table that `algorithm_from` or `problem_from` turns back into it."""
+    if not is_dataclass(value) and inspect.signature(type(value)).parameters:
+        raise InputError(f"the parameters of {name} are not known, as its class is no dataclass")
     return {"name": name} | {key: _written(part, key=key) for key, part in parts(value).items() if part is not None}
 
 
@@ -145,21 +149,50 @@ def with_param(value: Any, name: str, setting: Any) -> Any:
     >>> with_param(kernels.Gaussian(), "gamma", 4.0)
     Gaussian(gamma=4.0)
     """
-    own = parts(value)
-    head, _, rest = name.partition(".")
-    if rest and head in own:
-        return replace(value, **{head: with_param(own[head], rest, setting)})
-    if name in own:
-        return replace(value, **{name: _part(setting, name=name)})
-    for key, part in own.items():
-        if has_param(part, name):
-            return replace(value, **{key: with_param(part, name, setting)})
-    raise InputError(f"{type(value).__name__} has no parameter {name!r}{_advice(name, _all_params(value))}")
+    return Draft.of(value).changed(name, setting).made()
 
 
-def _all_params(value: object) -> list[str]:
-    own = parts(value)
-    return [*own, *(inner for part in own.values() for inner in _all_params(part))]
+@dataclass(frozen=True)
+class Draft:
+    """A value under change: made, and so checked, when all of its parameters are there rather than after each."""
+
+    value: Any
+    parts: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, value: Any) -> Draft:
+        """The value as it is."""
+        return cls(value, parts=parts(value))
+
+    def has(self, name: str) -> bool:
+        """Whether it, or one of its parts, has such a parameter."""
+        return name in self.parts or any(has_param(part, name) for part in self.parts.values())
+
+    def changed(self, name: str, setting: Any) -> Draft:
+        """The draft with one parameter changed, as `with_param` finds it."""
+        own = self.parts
+        head, _, rest = name.partition(".")
+        if rest and head in own:
+            return self._with(head, with_param(own[head], rest, setting))
+        if name in own:
+            return self._with(name, _part(setting, name=name))
+        for key, part in own.items():
+            if has_param(part, name):
+                return self._with(key, with_param(part, name, setting))
+        raise InputError(f"{type(self.value).__name__} has no parameter {name!r}{_advice(name, _all_params(own))}")
+
+    def _with(self, key: str, part: Any) -> Draft:
+        return Draft(self.value, parts={**self.parts, key: part})
+
+    def made(self) -> Any:
+        """The changed value."""
+        own = parts(self.value)
+        changes = {key: part for key, part in self.parts.items() if part is not own[key]}
+        return rebuilt(self.value, changes) if changes else self.value
+
+
+def _all_params(own: Mapping[str, Any]) -> list[str]:
+    return [*own, *(inner for part in own.values() for inner in _all_params(parts(part)))]
 
 
 def _advice(name: str, known: list[str]) -> str:

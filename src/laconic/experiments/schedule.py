@@ -17,10 +17,11 @@ from laconic.runtimes.run import run
 
 @dataclass(frozen=True)
 class Begun:
-    """A sweep starts: how many runs it has, and how many of them were there already."""
+    """A part of a sweep starts: how many runs it has, and those that were there already."""
 
+    part: str
     total: int
-    known: int
+    known: tuple[tuple[Task, Row], ...]
 
 
 @dataclass(frozen=True)
@@ -61,12 +62,13 @@ class Sweep:
     rows: dict[str, Row] = field(default_factory=dict)  # by the task's id
     failures: list[Failed] = field(default_factory=list)
 
-    def complete(self, tasks: Sequence[Task], *, about: Mapping[str, Results]) -> None:
+    def complete(self, tasks: Sequence[Task], *, about: Mapping[str, Results], part: str = "runs") -> None:
         """Run what the store lacks; ``about`` has, by experiment, results without rows."""
         wanted = list({task.id: task for task in tasks}.values())
         missing = [task for task in wanted if not self._recall(task)]
         waiting = {task.id: task for task in missing}
-        self.watch(Begun(total=len(wanted), known=len(wanted) - len(missing)))
+        known = tuple((task, self.rows[task.id]) for task in wanted if task.id in self.rows)
+        self.watch(Begun(part, total=len(wanted), known=known))
         self.pace.begin()
         for place, outcome in self.engine.results(play, missing):
             task = waiting.pop(missing[place].id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +13,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from laconic import __version__
 from laconic.errors import InputError
 from laconic.experiments.files import replace_file
+from laconic.experiments.grid import finite
 from laconic.experiments.results import Curve, Results, Row
 
 if TYPE_CHECKING:
     from os import PathLike
 
 KEY = b"laconic.results"
+WRITER = b"laconic.writer"
 FORMAT = 1
 SCHEMA = pa.schema(
     [
@@ -46,13 +50,25 @@ ABOUT = ("problem", "problem_params", "clients", "rounds", "dim")
 def to_arrow(results: Results) -> pa.Table:
     """One line a run; what the runs share is in the schema's metadata."""
     about = {"format": FORMAT} | {name: getattr(results, name) for name in ABOUT}
-    schema = SCHEMA.with_metadata({KEY: json.dumps(about).encode()})
+    schema = SCHEMA.with_metadata({KEY: _json(about).encode(), WRITER: _json(_writer()).encode()})
     return pa.Table.from_pylist([_record(row) for row in results.rows], schema=schema)
 
 
 def _record(row: Row) -> dict[str, Any]:
     curve = {f"curve_{each.name}": getattr(row.curve, each.name) for each in fields(Curve)}
-    return row.as_dict() | {"params": json.dumps(row.params)} | curve
+    return row.as_dict() | {"params": _json(row.params)} | curve
+
+
+def _json(value: object) -> str:
+    return json.dumps(finite(value), allow_nan=False)
+
+
+@cache
+def _writer() -> dict[str, str]:
+    """What last digits may depend on, so that files which differ can be told apart."""
+    blas = np.show_config(mode="dicts").get("Build Dependencies", {}).get("blas", {})
+    named = f"{blas.get('name', 'unknown')} {blas.get('version', '')}".rstrip()
+    return {"laconic": __version__, "numpy": np.__version__, "blas": named}
 
 
 def from_arrow(table: pa.Table) -> Results:

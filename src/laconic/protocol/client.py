@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from laconic.beliefs import Belief, View
-from laconic.checks import finite_array, require_finite_number, require_whole
+from laconic.checks import MOST, finite_array, require_finite_number, require_whole
 from laconic.errors import InputError, LocalProtocolError, RemoteProtocolError, UnknownDecision
 from laconic.exploration import tied_with_best
 from laconic.growing import first_appearances
@@ -161,13 +161,15 @@ class Client:
     def observe(self, decision: int, reward: float) -> Outcome[Up]:
         """Learn the reward of a decision, however late or out of order; asks for a sync when the trigger fires."""
         require_finite_number("reward", reward)
+        if abs(reward) >= MOST:
+            raise InputError(f"reward must be below {MOST:g} in size, got {reward!r}; rescale rewards")
         if decision not in self.pending:
             raise UnknownDecision(f"decision {decision!r} was not made here, or its reward was reported before")
         pending = self.pending[decision]
         view = pending.view or self.belief.view(pending.point)
-        del self.pending[decision]
+        self.tail.append(view, float(reward))  # first, as it may refuse
         self.history.append(pending.point, np.array([reward], dtype=np.float64))
-        self.tail.append(view, float(reward))
+        del self.pending[decision]
         return self._maybe_request()
 
     def forget(self, decision: int) -> None:
@@ -321,7 +323,7 @@ class Client:
                 f"the belief claims {welcome.covered} observations of this client, which has {len(self.history)}: "
                 "was its history lost?"
             )
-        self._adopt(belief_of(self.plan.belief, welcome.belief.values), welcome)
+        self._adopt(belief_of(self.plan.belief, welcome.belief.values | welcome.belief.records), welcome)
         return self._maybe_request(installed=self.epoch)
 
     def _adopt(self, belief: Belief, message: Install | Welcome) -> None:

@@ -116,11 +116,18 @@ def size(message: Message) -> int:
     payload = payload_of(message)
     if not payload.values:
         return len(encode(message))
-    bare = {name: np.empty((0,) * max(array.ndim, 1)) for name, array in payload.values.items()}
+    values, records = _bare(payload.values), _bare(payload.records)
     field = "belief" if isinstance(message, Welcome) else "payload"
-    skeleton = msgspec.structs.replace(message, **{field: Payload(values=bare, control=payload.control)})
-    grown = sum(_extension(array) - _extension(bare[name]) for name, array in payload.values.items())
-    return len(encode(skeleton)) + grown
+    bare = Payload(values=values, control=payload.control, records=records)
+    skeleton = msgspec.structs.replace(message, **{field: bare})
+    pairs = [(payload.values[name], values[name]) for name in values]
+    pairs += [(payload.records[name], records[name]) for name in records]
+    return len(encode(skeleton)) + sum(_extension(array) - _extension(empty) for array, empty in pairs)
+
+
+def _bare(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Arrays of the same number of axes, with nothing in them."""
+    return {name: np.empty((0,) * max(array.ndim, 1)) for name, array in arrays.items()}
 
 
 def _extension(array: np.ndarray) -> int:

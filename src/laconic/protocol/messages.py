@@ -12,11 +12,15 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 
-class Payload(msgspec.Struct, frozen=True, eq=False):
-    """What travels: ``values`` are the scalars that the paper counts, ``control`` what the protocol adds to them."""
+class Payload(msgspec.Struct, frozen=True, eq=False, omit_defaults=True):
+    """What travels: ``values`` are the scalars that the paper counts.
+
+    ``control`` and ``records`` are numbers and arrays that the protocol adds to them, which count in bytes only.
+    """
 
     values: dict[str, np.ndarray] = {}
     control: dict[str, float] = {}
+    records: dict[str, np.ndarray] = {}
 
     @property
     def scalars(self) -> int:

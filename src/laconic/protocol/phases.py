@@ -14,15 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.beliefs import Belief, ExactBelief, FiniteBelief, NystromEmbedding, Statistics, with_dictionary
-from laconic.checks import is_grid, require_one_of, require_positive
+from laconic.checks import MOST, is_grid, require_one_of, require_positive
 from laconic.errors import InputError, LocalProtocolError, RemoteProtocolError
 from laconic.leverage import full_rank, sample
 from laconic.protocol.messages import NOTHING, Payload
 
 Floats = NDArray[np.float64]
 
-#: Larger numbers are refused from elsewhere: their squares overflow.
-MOST = 1e150
 #: How many entries a matrix of features may have while histories are summed up.
 CHUNK_ENTRIES = 4_000_000
 

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.beliefs import Belief, ExactBelief, restored
+from laconic.checks import MOST
 from laconic.errors import InputError, KernelError, RemoteProtocolError
 from laconic.protocol.messages import Payload
-from laconic.protocol.phases import MOST, check_statistics
+from laconic.protocol.phases import check_statistics
 
 Floats = NDArray[np.float64]
 

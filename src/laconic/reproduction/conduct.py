@@ -20,6 +20,7 @@ from laconic.experiments.tuning import complete_only
 from laconic.runtimes.jobs import Engine
 
 RUNS = "runs"  # the folder of finished runs
+TIMING, GRID, SENSITIVITY = "timing", "grid", "sensitivity"  # the parts of a sweep
 
 
 @dataclass(frozen=True)
@@ -38,13 +39,6 @@ class Absent:
 
 
 @dataclass(frozen=True)
-class Timing:
-    """Small runs are made to tell how long the large ones will take."""
-
-    runs: int
-
-
-@dataclass(frozen=True)
 class Estimate:
     """How long the sweep will take: what is asked for is long, and this was measured."""
 
@@ -53,14 +47,7 @@ class Estimate:
     slots: int
 
 
-@dataclass(frozen=True)
-class Varying:
-    """The grids are done; the sensitivity study begins."""
-
-    runs: int
-
-
-Step = Opening | Absent | Timing | Estimate | Varying | Event
+Step = Opening | Absent | Estimate | Event
 Watch = Callable[[Step], None]
 
 
@@ -117,7 +104,7 @@ def conduct(specs: Sequence[Spec], *, out: Path, engine: Engine, watch: Watch = 
     tasks = [task for each in opened for task in each.tasks]
     with engine.session():
         _estimate(sweep, opened, about=about, watch=watch)
-        sweep.complete(tasks, about=about)
+        sweep.complete(tasks, about=about, part=GRID)
         panels = _vary(sweep, opened, about=about, watch=watch)
     return Outcome(panels, absent=absent, failures=tuple(sweep.failures))
 
@@ -140,8 +127,7 @@ def _estimate(sweep: Sweep, opened: Sequence[_Opened], *, about: dict[str, Resul
     small = smaller(missing)
     if not small:
         return
-    watch(Timing(runs=len(small)))
-    sweep.complete(small, about=about)
+    sweep.complete(small, about=about, part=TIMING)
     to_come = [*missing, *(task for each in opened for task in _stand_ins(each))]
     seconds = sweep.pace.left(to_come, slots=sweep.engine.slots)
     if seconds is not None:
@@ -162,8 +148,7 @@ def _vary(sweep: Sweep, opened: Sequence[_Opened], *, about: dict[str, Results],
     """The sensitivity study of every experiment, around what its grid has shown to be best."""
     begun = [_with_study(sweep, each) for each in opened]
     tasks = [task for _, _, _, varied in begun for task in varied]
-    watch(Varying(runs=len(tasks)))
-    sweep.complete(tasks, about=about)
+    sweep.complete(tasks, about=about, part=SENSITIVITY)
     return tuple(
         Panel(
             each.spec,

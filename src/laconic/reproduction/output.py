@@ -13,8 +13,9 @@ from laconic.reproduction.claims import Finding, findings, untested
 from laconic.reproduction.conduct import Outcome, Panel
 from laconic.reproduction.drawing import Drawings, Drawn, algorithms_of, draw
 from laconic.reproduction.page import Subject, page
+from laconic.reproduction.summary import summary
 
-REPORT, CLAIMS = "report.html", "claims.json"
+REPORT, SUMMARY, CLAIMS = "report.html", "summary.md", "claims.json"
 A_ROW = 3  # charts
 
 
@@ -24,6 +25,7 @@ def write(outcome: Outcome, *, out: Path, subject: Subject) -> list[Path]:
     drawings = {panel.spec.name: draw(panel) for panel in outcome.panels}
     report = page(outcome, subject=subject, configurations=configurations, drawings=drawings)
     written = [_write_text(out / REPORT, report)]
+    written.append(_write_text(out / SUMMARY, summary(outcome, with_claims=subject.with_claims)))
     if subject.with_claims:
         written.append(_write_text(out / CLAIMS, _json(verdicts(outcome))))
     for panel in outcome.panels:

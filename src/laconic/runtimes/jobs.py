@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +25,7 @@ from laconic.errors import InputError, LaconicError
 
 ENGINES = ("joblib", "ray")
 PASSED_ON = ("LACONIC_DATA", "LACONIC_CACHE")  # to the workers of a cluster
+KNOCK = 10.0  # seconds for a cluster to answer at all
 PATIENCE = 1.0  # seconds between a worker's looks at whether the process that started it still lives
 
 Item = TypeVar("Item")
@@ -164,10 +166,21 @@ class OnRay:
         if self.address is None:
             options |= {"num_cpus": self.processes or cores(), "include_dashboard": False}
         try:
-            ray.init(address=self.address, logging_level="ERROR", log_to_driver=False, **options)
-        except (ConnectionError, ValueError, RuntimeError) as error:
+            _knock(self.address)
+            ray.init(address=self.address or "local", logging_level="ERROR", log_to_driver=False, **options)
+        except (OSError, ValueError, RuntimeError) as error:
             where = self.address or "this machine"
-            raise InputError(f"no Ray cluster at {where}: {_first_line(error)}; try ray start --head there") from None
+            raise InputError(
+                f"no Ray cluster at {where}: {_first_line(error)}; try ray start --head there, "
+                "and RAY_AUTH_MODE=token here if it asks for a token"
+            ) from None
+
+
+def _knock(address: str | None) -> None:
+    """Ray would try for minutes to reach an address where nobody answers."""
+    host, _, port = (address or "").rpartition("//")[2].rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host, int(port)), timeout=KNOCK).close()
 
 
 def _first_line(error: Exception) -> str:

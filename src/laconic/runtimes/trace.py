@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from laconic.problems.base import Round
 from laconic.protocol.ledger import Ledger
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """One algorithm on one seed of a problem, step by step; step t = N(l−1)+i is client i in round l."""
 
@@ -24,7 +25,7 @@ class Run:
     choices: NDArray[np.int32]  # (NT,) the chosen arm of each step
     regrets: NDArray[np.float64]  # (NT,) the pseudo-regret of each step
     sync_steps: NDArray[np.int64]  # the steps t = 1 … NT after which a sync ran
-    dictionary_sizes: NDArray[np.int64]  # |S| after each sync; empty where there is no dictionary
+    dictionary_sizes: NDArray[np.int64]  # |S| after each sync, 0 before the first dictionary; empty where there is none
     scalars_at_sync: NDArray[np.int64]  # all scalars sent up to and with each sync
     ledger: Ledger
     seconds: float  # without making the problem's arms
@@ -59,6 +60,19 @@ class Run:
         """The final |S|; None where there is no dictionary."""
         return int(self.dictionary_sizes[-1]) if len(self.dictionary_sizes) else None
 
+    def __repr__(self) -> str:
+        played = f"seed {self.seed}, {self.clients} clients, {self.rounds} rounds"
+        return f"<Run {type(self.algorithm).__name__}: {played}; {', '.join(map(' '.join, self._outcome()))}>"
+
+    def _repr_html_(self) -> str:
+        said = "".join(f"<li>{value} {escape(name)}</li>" for value, name in self._outcome())
+        return f"<b>{escape(type(self.algorithm).__name__)}</b>, seed {self.seed}<ul>{said}</ul>"
+
+    def _outcome(self) -> list[tuple[str, str]]:
+        dictionary = [] if self.dictionary is None else [(f"{self.dictionary:,}", "in the dictionary")]
+        counts = [(f"{self.scalars:,}", "scalars sent"), (f"{self.syncs:,}", "syncs"), *dictionary]
+        return [(f"{self.regret:.4g}", "regret"), *counts, (f"{self.seconds:.3g}", "seconds")]
+
 
 class Recorder:
     """Gathers a run as it happens."""
@@ -85,6 +99,7 @@ class Recorder:
     def finish(self, *, algorithm: Algorithm, seed: int, rounds: int, seconds: float) -> Run:
         """The finished run."""
         steps, sizes, scalars = zip(*self._syncs, strict=True) if self._syncs else ((), (), ())
+        none = all(size is None for size in sizes)
         return Run(
             algorithm=algorithm,
             seed=seed,
@@ -93,7 +108,7 @@ class Recorder:
             choices=self.choices,
             regrets=self.regrets,
             sync_steps=np.array(steps, dtype=np.int64),
-            dictionary_sizes=np.array([size for size in sizes if size is not None], dtype=np.int64),
+            dictionary_sizes=np.array([] if none else [size or 0 for size in sizes], dtype=np.int64),
             scalars_at_sync=np.array(scalars, dtype=np.int64),
             ledger=self.ledger,
             seconds=seconds,

@@ -23,6 +23,7 @@ class Arms:
     mask: Bools | None
     shared: Floats | None  # (U, d)
     index: NDArray[np.int64] | None  # (N, A)
+    first_equal: NDArray[np.int64] | None = None  # (N, A) the first arm of its set that each equals; None: all differ
 
     @classmethod
     def of(cls, round_: Round) -> Arms:
@@ -31,7 +32,7 @@ class Arms:
         rows = round_.arms.reshape(clients * size, dim)
         found = distinct_rows(rows, at_most=SHARE_UP_TO * size) if clients > 1 else None
         if found is None:
-            return cls(round_.arms, round_.mask, None, None)
+            return cls(round_.arms, round_.mask, None, None, first_equal=_first_equal(round_.arms))
         first, index = found
         return cls(round_.arms, round_.mask, rows[first], index.reshape(clients, size))
 
@@ -41,15 +42,27 @@ class Arms:
 
 
 def distinct_rows(rows: Floats, *, at_most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-    """The first appearance of each distinct row, and each row's number among them; None when there are too many.
-
-    Rows are told apart by a hash of their bits, and equal hashes are checked.
-    """
-    bits = np.ascontiguousarray(rows + 0.0).view(np.uint64)
-    with np.errstate(over="ignore"):
-        weights = np.arange(1, bits.shape[1] + 1, dtype=np.uint64) * GOLDEN | np.uint64(1)
-        hashes = (bits * weights).sum(axis=1, dtype=np.uint64)
-    _, first, number = np.unique(hashes, return_index=True, return_inverse=True)
+    """The first appearance of each distinct row, and each row's number among them; None when there are too many."""
+    _, first, number = np.unique(_hashes(rows), return_index=True, return_inverse=True)
     if len(first) > at_most or not np.array_equal(rows[first][number], rows):
         return None
     return first, number
+
+
+def _first_equal(arms: Floats) -> NDArray[np.int64] | None:
+    """For each arm the first of its set that is the same point; None when no set has a point twice."""
+    hashes = _hashes(arms)
+    ordered = np.sort(hashes, axis=1)
+    if not (ordered[:, 1:] == ordered[:, :-1]).any():
+        return None
+    first: NDArray[np.int64] = (hashes[:, :, None] == hashes[:, None, :]).argmax(axis=2)
+    same = (np.take_along_axis(arms, first[:, :, None], axis=1) == arms).all(axis=2)  # hashes may agree by chance
+    return np.where(same, first, np.arange(arms.shape[1]))
+
+
+def _hashes(rows: Floats) -> NDArray[np.uint64]:
+    """A number for each row, along the last axis, that depends on every bit of it; −0.0 counts as 0.0."""
+    bits = np.ascontiguousarray(rows + 0.0).view(np.uint64)
+    with np.errstate(over="ignore"):
+        weights = np.arange(1, bits.shape[-1] + 1, dtype=np.uint64) * GOLDEN | np.uint64(1)
+        return np.asarray((bits * weights).sum(axis=-1, dtype=np.uint64))

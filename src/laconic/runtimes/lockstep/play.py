@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from laconic.algorithms import Algorithm
 from laconic.beliefs import SMALL_FACTOR, Belief, ExactBelief
 from laconic.errors import InputError
-from laconic.exploration import TIE, Fixed, tied_with_best
-from laconic.problems.base import Bools, Floats, Instance, Round
+from laconic.exploration import Fixed, tied_with_best
+from laconic.problems.base import Floats, Instance, Round
 from laconic.problems.rounds import check_round
 from laconic.protocol.phases import Members
 from laconic.protocol.plan import Plan
@@ -72,7 +72,7 @@ class Fleet:
         self.tails.begin_round()
         first = 0
         while first < self.clients:
-            last = min(first + min(self._window, scores.widest(self.belief)), self.clients)
+            last = min(first + min(self._window, scores.widest(self.belief, tail=self.tails.rows.size)), self.clients)
             first += self._play_window(index, round_, scores, choices, first, last)
         return choices
 
@@ -112,12 +112,13 @@ class Fleet:
 
     def _pick(self, arms: Arms, mean: Floats, width: Floats, *, first: int, last: int, index: int) -> Ints:
         """The arm of each client: the largest index, ties broken by a draw of the client's own."""
-        if arms.index is not None:
-            rows, columns = np.arange(last - first)[:, None], arms.index[first:last]
+        scored = arms.index if arms.index is not None else arms.first_equal
+        if scored is not None:  # equal arms have one score
+            rows, columns = np.arange(last - first)[:, None], scored[first:last]
             mean, width = mean[rows, columns], width[rows, columns]
         if not np.isfinite(mean + width).all():
             raise InputError("the model's predictions overflow; rescale features and rewards to moderate sizes")
-        tied = tied_with_best(mean, width) if arms.mask is None else _tied_among(arms.mask[first:last], mean, width)
+        tied = tied_with_best(mean, width, there=None if arms.mask is None else arms.mask[first:last])
         picked: Ints = tied.argmax(axis=1)
         counts = tied.sum(axis=1)
         for row in (counts > 1).nonzero()[0] if counts.max() > 1 else ():
@@ -159,10 +160,3 @@ class Fleet:
         return belief.recalling(
             np.concatenate([points, new.scores.points]), np.concatenate([features, new.scores.features])
         )
-
-
-def _tied_among(there: Bools, mean: Floats, width: Floats) -> NDArray[np.bool_]:
-    """As `tied_with_best`, among the arms that exist."""
-    scale = np.where(there, np.abs(mean) + width, 0.0).max(axis=1, keepdims=True)
-    index = np.where(there, mean + width, -np.inf)
-    return np.asarray(index >= index.max(axis=1, keepdims=True) - TIE * scale)

@@ -23,10 +23,10 @@ class RoundScores:
         self._looks_ahead = True  # an exact belief's scores go on after a sync, so others may be scored with the first
         self._crossed: tuple[GrowingRows, Floats] | None = None
 
-    def widest(self, belief: Belief) -> int:
-        """How many clients a batch may hold."""
+    def widest(self, belief: Belief, *, tail: int = 0) -> int:
+        """How many clients, with so many rows in their tails, a batch may hold."""
         size = belief.factor.size if isinstance(belief, ExactBelief) else belief.rank or 0
-        return max(1, MOST_FEATURES // (max(size, 32) * int(self.arms.arms.shape[1])))
+        return max(1, MOST_FEATURES // (max(size, tail, 32) * int(self.arms.arms.shape[1])))
 
     def of(self, belief: Belief, first: int, last: int) -> Scores:
         """The scores of clients ``first`` … ``last`` under a belief; what was computed is used while it holds."""

@@ -22,6 +22,7 @@ from laconic.protocol.ledger import Direction, Ledger
 from laconic.protocol.messages import Ask, Install, Merged, Message, Part, Payload, Request
 from laconic.protocol.phases import Mail, Members, Phase
 from laconic.protocol.plan import Plan
+from laconic.protocol.received import sound
 
 Ints = NDArray[np.int64]
 
@@ -45,16 +46,16 @@ class Postmaster:
         widths, plain = WIDER_FROM.searchsorted(members.lengths, side="right"), np.zeros(clients, dtype=np.int64)
         for number, phase in enumerate(phases):
             kind: Any = type(phase)
-            merged, parts = _one_pass(kind, "gather", of=("contribute", "add", "finish"))(phase, members)
+            merged, parts = _one_pass(kind, "gather", of=("contribute", "empty", "add", "finish"))(phase, members)
             self._count(parts, Batch("up", epoch, number, members.lengths, widths))
             members = replace(members, draft=phase.absorb(members.draft, phase.whole(merged)))
-            results = _one_pass(kind, "spread", of=("address",))(phase, merged, clients)
+            results = _one_pass(kind, "spread", of=("address", "whole"))(phase, merged, clients)
             is_last = number + 1 == len(phases)
             if is_last:
                 self._count(results, Batch("install", epoch, number, members.lengths, widths))
             else:
                 self._count(results, Batch("merged", epoch, number, plain, plain))
-        return members.draft
+        return sound(members.draft)
 
     def _control(self, message: Message, epoch: int, *, direction: Direction, first: int, last: int) -> None:
         length = size(message)

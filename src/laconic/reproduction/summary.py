@@ -1,0 +1,78 @@
+"""The report's main numbers as Markdown, for those who quote them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from laconic.experiments.results import Group
+from laconic.experiments.tuning import best_of, held_out
+from laconic.report.table import NOTHING, amount, number, spread
+from laconic.reproduction.claims import CLAIMS, Finding, findings, untested
+from laconic.reproduction.conduct import Outcome, Panel
+from laconic.reproduction.drawing import algorithms_of
+from laconic.reproduction.naming import TUNED, setting
+
+
+def summary(outcome: Outcome, *, with_claims: bool) -> str:
+    """Verdicts, regret, communication and time, problem by problem."""
+    parts = [
+        *(_verdicts(outcome) if with_claims else ()),
+        _by_algorithm(outcome.panels, "Regret, tuned: mean ± sd over seeds (γ, α)", _regret),
+        _by_algorithm(outcome.panels, "Scalars sent at the tuned setting", lambda group: amount(group.mean("scalars"))),
+        _honest(outcome.panels),
+        _by_algorithm(
+            outcome.panels, "Seconds of a run at the tuned setting", lambda group: number(group.mean("seconds"))
+        ),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _verdicts(outcome: Outcome) -> list[str]:
+    found = [(panel.results.problem, findings(panel)) for panel in outcome.panels]
+    found += [(str(each.spec.file.problem["name"]), untested(each.why)) for each in outcome.absent]
+    rows = [(problem, *(each.verdict for each in judged)) for problem, judged in found]
+    details = [
+        f"- {problem}, {each.claim.key}: {each.verdict}. {each.numbers}.{_where(each)}"
+        for problem, judged in found
+        for each in judged
+        if each.verdict != "not tested"
+    ]
+    criteria = [f"- **{claim.key}** {claim.text} *Reproduced when:* {claim.criterion}" for claim in CLAIMS]
+    return ["\n".join(criteria), _table(["problem", *(claim.key for claim in CLAIMS)], rows), "\n".join(details)]
+
+
+def _where(finding: Finding) -> str:
+    if finding.verdict == "reproduced":
+        return ""
+    return f" Holds at: {'; '.join(finding.holds_at)}." if finding.holds_at else " Holds at no setting tried."
+
+
+def _regret(group: Group) -> str:
+    chosen = setting(group.params, names=TUNED)
+    return spread(group.mean("regret"), group.sd("regret")) + (f" ({chosen})" if chosen else "")
+
+
+def _honest(panels: Sequence[Panel]) -> str:
+    rows = []
+    names = _names(panels)
+    for panel in panels:
+        honest = held_out(panel.results)
+        best = {} if honest is None else best_of(honest.results)
+        rows.append((panel.results.problem, *(_regret(best[name]) if name in best else NOTHING for name in names)))
+    return f"Regret on held-out seeds (γ, α chosen on the others)\n\n{_table(['problem', *names], rows)}"
+
+
+def _by_algorithm(panels: Sequence[Panel], title: str, cell: Callable[[Group], str]) -> str:
+    names = _names(panels)
+    best = [(panel.results.problem, best_of(panel.results)) for panel in panels]
+    rows = [(problem, *(cell(each[name]) if name in each else NOTHING for name in names)) for problem, each in best]
+    return f"{title}\n\n{_table(['problem', *names], rows)}"
+
+
+def _names(panels: Sequence[Panel]) -> list[str]:
+    return list(dict.fromkeys(name for panel in panels for name in algorithms_of(panel.results)))
+
+
+def _table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [headers, ["---"] * len(headers), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

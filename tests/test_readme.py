@@ -1,0 +1,54 @@
+"""What stands beside the code says what the code says: the README, the citation, the changes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from laconic import __version__
+from laconic.cli import defaults
+from laconic.experiments.output import CONFIG, FIGURES, RESULTS
+from laconic.experiments.results import HEADERS
+from laconic.report.table import Table
+
+ROOT = Path(__file__).parent.parent
+
+
+def demo() -> list[str]:
+    """The lines that the README shows below ``make demo``."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = re.search(r"^\$ make demo\n(.*?)^```$", readme, flags=re.DOTALL | re.MULTILINE)
+    assert shown
+    return shown[1].splitlines()
+
+
+def cells(line: str) -> tuple[str, ...]:
+    return tuple(re.split(r"\s{2,}", line))
+
+
+def test_the_demos_table_is_laid_out_as_the_command_lays_it_out() -> None:
+    caption, headers, rule, *rows = demo()[: 3 + len(defaults.ALGORITHMS)]
+    assert cells(headers) == HEADERS
+    assert [cells(row)[0] for row in rows] == list(defaults.ALGORITHMS)
+    table = Table(headers=cells(headers), rows=tuple(map(cells, rows)), caption=caption)
+    assert table.text().splitlines() == [caption, headers, rule, *rows]
+
+
+def test_the_demos_caption_states_the_default_sizes() -> None:
+    sizes = f"{defaults.CLIENTS} clients, {defaults.ROUNDS} rounds, mean ± sd over {defaults.SEEDS} seeds"
+    assert demo()[0].startswith(f"{defaults.PROBLEM}, d=")
+    assert demo()[0].endswith(sizes)
+
+
+def test_the_demos_verdicts_and_files_follow_the_table() -> None:
+    blank, *verdicts, wrote = demo()[3 + len(defaults.ALGORITHMS) :]
+    assert blank == ""
+    assert [verdict[:2] for verdict in verdicts] == ["✓ "] * 4
+    assert wrote == f"wrote {', '.join(f'demo/{name}' for name in (RESULTS, CONFIG, *FIGURES))}"
+
+
+def test_the_citation_and_the_changes_name_this_version_and_the_paper() -> None:
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {__version__}\n" in citation
+    assert "title: Communication Efficient Distributed Learning for Kernelized Contextual Bandits\n" in citation
+    assert f"\n## {__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
