@@ -13,7 +13,7 @@ from rich.table import Table
 
 from benchmarks.result import Result
 
-HEADINGS = ("", "CPU s", "wall s", "floor s", "ratio", "against", "peak", "µs/interaction", "target", "")
+HEADINGS = ("", "CPU s", "wall s", "floor s", "ratio", "against", "peak", "µs/interaction", "m", "target", "")
 
 
 def table(results: list[Result]) -> Table:
@@ -29,7 +29,7 @@ def table(results: list[Result]) -> Table:
 
 def markdown(results: list[Result]) -> str:
     """Results as a table for a page."""
-    lines = ["| " + " | ".join(HEADINGS[:-1]) + " |", "|---" + "|---:" * 4 + "|---|---:|---:|---|"]
+    lines = ["| " + " | ".join(HEADINGS[:-1]) + " |", "|---" + "|---:" * 4 + "|---|---:|---:|---:|---|"]
     lines += ["| " + " | ".join(_cells(result)[:-1]).replace("|A|", "arms") + " |" for result in results]
     return "\n".join(lines)
 
@@ -45,6 +45,7 @@ def _cells(result: Result) -> list[str]:
         result.against,
         "" if result.peak is None else f"{result.peak:.2f} GB",
         _number(result.per_interaction),
+        str(result.details.get("dictionary") or ""),
         "; ".join(map(str, result.targets)),
         verdict,
     ]

@@ -101,14 +101,18 @@ def _sweep(name: str, values: tuple[int, ...], case: Callable[[int], RunCase]) -
 
 
 def _sweeps() -> list[Benchmark]:
-    exact, qbars = DisKernelUCB(D=20.0), {100: 0.15, 200: 0.3, 300: 0.6, 500: 1.5}
+    exact, capped, four = (
+        DisKernelUCB(),
+        approx(20.0, D=0.1),
+        Cosine(dim=4),
+    )  # at d=4 the kernel's rank caps m at 200 to 300
     return [
-        _sweep("grow-clients", (50, 100, 200, 400), lambda n: RunCase(f"N={n}", approx(), Cosine(), clients=n)),
-        _sweep("grow-rounds", (50, 100, 200, 400), lambda t: RunCase(f"T={t}", approx(), Cosine(), rounds=t)),
-        _sweep("grow-dictionary", tuple(qbars), lambda m: RunCase(f"m~{m}", approx(qbars[m]), Cosine())),
+        _sweep("grow-clients", (50, 100, 200, 400), lambda n: RunCase(f"N={n}", capped, four, clients=n)),
+        _sweep("grow-rounds", (50, 100, 200, 400), lambda t: RunCase(f"T={t}", capped, four, rounds=t)),
+        _sweep("grow-arms", (5, 20, 80), lambda a: RunCase(f"A={a}", capped, Cosine(dim=4, arms=a))),
+        _sweep("grow-dictionary", (2, 5, 15, 40), lambda q: RunCase(f"qbar={q / 10}", approx(q / 10), Cosine())),
         _sweep("grow-features", (5, 20, 80), lambda d: RunCase(f"d={d}", approx(), Cosine(dim=d))),
-        _sweep("grow-arms", (5, 20, 80), lambda a: RunCase(f"|A|={a}", approx(), Cosine(arms=a))),
-        _sweep("grow-exact", (15, 30, 60), lambda t: RunCase(f"exact T={t}", exact, Cosine(), rounds=t, repeat=1)),
+        _sweep("grow-exact", (15, 30, 60), lambda t: RunCase(f"T={t}", exact, Cosine(), rounds=t, repeat=1)),
     ]
 
 

@@ -75,14 +75,23 @@ def test_reproduce_prints_json_and_nothing_else(tmp_path: Path) -> None:
     assert all(Path(path).exists() for path in said["files"])
 
 
+def _until(process: subprocess.Popen[str], start: str) -> None:
+    """Read until a line begins so."""
+    assert process.stderr is not None
+    said = []
+    for line in process.stderr:
+        if line.startswith(start):
+            return
+        said.append(line)
+    pytest.fail("it ended with: " + "".join(said))
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 def test_killed_in_the_middle_and_started_again_it_ends_as_if_undisturbed(tmp_path: Path) -> None:
     file = write_small(tmp_path / "small.toml", text=LONGER)
     arguments = [*COMMAND, "run", str(file), "-j", "2", "--out"]
     process = subprocess.Popen([*arguments, str(tmp_path / "killed")], stderr=subprocess.PIPE, text=True)
-    assert process.stderr is not None
-    while not process.stderr.readline().startswith("[ 6/"):
-        pass
+    _until(process, "[ 6/")
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=60)
     kept = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "killed" / "runs").glob("*.parquet")}
@@ -103,9 +112,7 @@ def test_ctrl_c_says_that_the_same_command_goes_on_and_exits_with_130(tmp_path: 
         stderr=subprocess.PIPE,
         text=True,
     )
-    assert process.stderr is not None
-    while not process.stderr.readline().startswith("["):
-        pass
+    _until(process, "[")
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130

@@ -349,7 +349,8 @@ class AgreeOnDictionary(Phase):
         variance = np.zeros(members.rewards.shape)
         variance[known] = _variances(members.installed, members.points[known])
         kept = np.zeros(variance.shape, dtype=bool)
-        for client, length in enumerate(members.lengths):
+        for client in members.lengths.nonzero()[0].tolist():  # who has nothing proposes nothing
+            length = members.lengths[client]
             kept[client, :length] = self._proposed(members.member(client), variance[client, :length])
         union = Payload(values={"points": members.points[kept], "rewards": members.rewards[kept]})
         mail = Mail.of_points(kept.sum(axis=1), dim=members.draft.dim, control={})

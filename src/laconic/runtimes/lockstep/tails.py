@@ -6,6 +6,8 @@ which changes nothing. c is a client's coordinates of its arms, so that μ += c�
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,7 +22,7 @@ from laconic.tail import News
 
 Floats = NDArray[np.float64]
 
-#: Rows are kept in pieces of this many slots, so that growing copies nothing.
+#: How many slots the first piece of a finite tail's rows has.
 PIECE = 16
 #: A finite tail is folded to r rows when it is this much longer than that.
 FOLD_SLACK = 1.25
@@ -104,59 +106,63 @@ class FiniteRows:
 
     def __init__(self, clients: int, rank: int) -> None:
         self.clients, self.rank = clients, rank
-        self.pieces: list[Floats] = []
-        self.rho: list[Floats] = []
+        self.pieces: list[Floats] = []  # (N, slots, r), each as long as all before it, so that growing copies nothing
+        self.starts: list[int] = []
+        self.rho = np.zeros((clients, 0))
         self.size = 0
 
     def open_slot(self) -> None:
         if self.rank == 0:
             return
-        if self.size == len(self.pieces) * PIECE:
-            self.pieces.append(np.zeros((self.clients, PIECE, self.rank)))
-            self.rho.append(np.zeros((self.clients, PIECE)))
+        if self.size == self.rho.shape[1]:
+            slots = max(self.size, PIECE)
+            self.pieces.append(np.zeros((self.clients, slots, self.rank)))
+            self.starts.append(self.size)
+            self.rho = np.concatenate([self.rho, np.zeros((self.clients, slots))], axis=1)
         self.size += 1
 
+    def _filled(self) -> Iterator[tuple[slice, Floats]]:
+        """The pieces as far as they are filled, with the slots that they hold."""
+        for start, piece in zip(self.starts, self.pieces, strict=True):
+            stop = min(start + piece.shape[1], self.size)
+            if start < stop:
+                yield slice(start, stop), piece[:, : stop - start]
+
     def coordinates(self, scores: Scores, first: int, last: int) -> Floats:
-        if self.size == 0:
-            return np.empty((last - first, 0, scores.mean.shape[1]))
-        parts = [piece[first:last, : self._filled(n)] @ scores.features for n, piece in enumerate(self.pieces)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        c = np.empty((last - first, self.size, scores.mean.shape[1]))
+        for slots, rows in self._filled():
+            np.matmul(rows[first:last], scores.features, out=c[:, slots])
+        return c
 
     def pulls(self, first: int, last: int) -> Floats:
-        if self.size == 0:
-            return np.empty((last - first, 0))
-        return np.concatenate([rho[first:last] for rho in self.rho], axis=1)[:, : self.size]
+        return self.rho[first:last, : self.size]
 
     def append(self, clients: slice, new: NewPoints) -> None:
         if self.rank == 0:
             return
-        explained = np.zeros_like(new.scores.features)
-        for number, piece in enumerate(self.pieces):
-            part = new.c[:, None, number * PIECE : (number + 1) * PIECE]
-            explained += (part @ piece[clients, : part.shape[2]])[:, 0]
+        fresh = new.scores.features.copy()
+        for slots, rows in self._filled():
+            part = new.c[:, None, slots]
+            fresh -= (part @ rows[clients, : part.shape[2]])[:, 0]
+        fresh /= new.s[:, None]
         at = self.size - 1
-        self.pieces[at // PIECE][clients, at % PIECE] = (new.scores.features - explained) / new.s[:, None]
-        self.rho[at // PIECE][clients, at % PIECE] = new.pull
+        piece = bisect_right(self.starts, at) - 1
+        self.pieces[piece][clients, at - self.starts[piece]] = fresh
+        self.rho[clients, at] = new.pull
 
     def compact(self) -> None:
         """Fold to as few rows as the rank by an orthogonal change of rows: QᵀQ and Qᵀρ stay what they were."""
         if self.rank == 0 or self.size <= FOLD_SLACK * self.rank + PIECE:
             return
-        kept = -(-self.rank // PIECE)
-        pulls = self.pulls(0, self.clients)
         for client in range(self.clients):
-            rows = np.zeros((kept * PIECE, self.rank + 1))
-            stacked = np.concatenate([piece[client] for piece in self.pieces])[: self.size]
-            joined = np.concatenate([stacked, pulls[client, :, None]], axis=1)
-            rows[: self.rank] = np.linalg.qr(joined, mode="r")[: self.rank]
-            for number in range(kept):
-                part = rows[number * PIECE : (number + 1) * PIECE]
-                self.pieces[number][client], self.rho[number][client] = part[:, :-1], part[:, -1]
-        del self.pieces[kept:], self.rho[kept:]
+            rows = np.concatenate([rows[client] for _, rows in self._filled()])
+            joined = np.concatenate([rows, self.rho[client, : self.size, None]], axis=1)
+            folded = np.zeros((self.size, self.rank + 1))
+            folded[: self.rank] = np.linalg.qr(joined, mode="r")[: self.rank]
+            for slots, kept in self._filled():
+                kept[client] = folded[slots, :-1]
+            self.rho[client, : self.size] = folded[:, -1]
         self.size = self.rank
-
-    def _filled(self, number: int) -> int:
-        return min(self.size - number * PIECE, PIECE)
 
 
 class ExactRows:
