@@ -23,7 +23,7 @@ from laconic.beliefs import (
     Statistics,
 )
 from laconic.errors import LaconicError
-from laconic.kernels import Gaussian, Kernel, Linear, Matern
+from laconic.kernels import Gaussian, Kernel, Linear, Matern, Polynomial
 from laconic.leverage import full_rank
 from laconic.problems import Log
 from laconic.protocol.client import Client
@@ -248,9 +248,10 @@ def test_a_client_computes_narrow_arms_in_double_precision() -> None:
     [
         (DisLinUCB(), 1e200, 1.0),
         (NKernelUCB(Linear()), 1e200, 1.0),
-        (DisLinUCB(), 1e150, 1e300),
+        (DisLinUCB(), 1e140, 1e300),
+        (NKernelUCB(Polynomial(degree=4)), 1e100, 1.0),
     ],
-    ids=["linear", "linear kernel", "features and rewards"],
+    ids=["linear", "linear kernel", "rewards", "only the kernel overflows"],
 )
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_what_overflows_is_refused_and_no_nan_is_chosen(
@@ -258,9 +259,13 @@ def test_what_overflows_is_refused_and_no_nan_is_chosen(
 ) -> None:
     rng = np.random.default_rng(0)
     arms = scale * rng.uniform(0.5, 1, (30, 3, 2))
-    log = Log(arms, means=np.full((30, 3), size), noise=np.zeros(30))
-    with pytest.raises(LaconicError, match=r"rescale features|larger lam"):
+
+    def attempt() -> None:
+        log = Log(arms, means=np.full((30, 3), size), noise=np.zeros(30))
         run(algorithm, log, clients=1, rounds=30, runtime=runtime)
+
+    with pytest.raises(LaconicError, match=r"rescale features|larger lam|try finite numbers"):
+        attempt()
 
 
 # Memory

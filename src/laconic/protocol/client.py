@@ -161,7 +161,7 @@ class Client:
     def observe(self, decision: int, reward: float) -> Outcome[Up]:
         """Learn the reward of a decision, however late or out of order; asks for a sync when the trigger fires."""
         require_finite_number("reward", reward)
-        if abs(reward) >= MOST:
+        if abs(float(reward)) >= MOST:
             raise InputError(f"reward must be below {MOST:g} in size, got {reward!r}; rescale rewards")
         if decision not in self.pending:
             raise UnknownDecision(f"decision {decision!r} was not made here, or its reward was reported before")
