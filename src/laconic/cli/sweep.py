@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -76,7 +77,7 @@ class Sweeping:
         require_charts()
         where = engine(self.engine, processes=self.jobs, address=self.address)
         try:
-            with _watching(quiet=self.quiet) as watch:
+            with _one_interrupt(), _watching(quiet=self.quiet) as watch:
                 outcome = conduct(specs, out=self.out, engine=where, watch=watch)
         except KeyboardInterrupt:
             typer.echo(
@@ -101,6 +102,21 @@ class Sweeping:
         for each in outcome.absent:
             typer.echo(f"\nnot run: {each.why}")
         typer.echo(f"\nreport: {files[0]} (and {len(files) - 1} files beside it)")
+
+
+@contextmanager
+def _one_interrupt() -> Iterator[None]:
+    """The first Ctrl-C stops the sweep; a second one would disturb the clearing up."""
+
+    def stop(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _plain(outcome: Outcome, *, files: Sequence[Path], with_claims: bool) -> dict[str, Any]:

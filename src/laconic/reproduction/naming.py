@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from laconic.experiments.grid import Params
+from laconic.experiments.results import Results
 
 SYMBOLS = {"gamma": "γ", "alpha": "α", "lam": "λ", "qbar": "q̄"}
 TUNED = ("gamma", "alpha")  # what the paper chooses by grid search
@@ -25,6 +26,15 @@ def value(params: Params, name: str) -> str:
     """One number of a setting; a dash where it has no such parameter."""
     found = params.get(name)
     return "–" if found is None else f"{found:g}" if isinstance(found, int | float) else str(found)
+
+
+def tuned_over(results: Results) -> tuple[str, ...]:
+    """The parameters in which settings of the same algorithm differ: those that were tuned."""
+    tried: dict[tuple[str, str], set[str]] = {}
+    for group in results.groups:
+        for name in group.params:
+            tried.setdefault((group.algorithm, name), set()).add(value(group.params, name))
+    return tuple(dict.fromkeys(name for (_, name), values in tried.items() if len(values) > 1))
 
 
 def duration(seconds: float) -> str:

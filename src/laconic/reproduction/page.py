@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 from laconic.experiments.results import Group
-from laconic.experiments.sensitivity import LEFT_OUT
-from laconic.experiments.tuning import HeldOut, best_of, held_out
-from laconic.report import charts
+from laconic.experiments.tuning import best_of
 from laconic.report.markup import Markup, join, table, tag
-from laconic.report.page import chart, document
-from laconic.report.table import NOTHING, amount, count, number, spread
+from laconic.report.page import document
+from laconic.report.table import NOTHING, number, spread
 from laconic.reproduction import machine
 from laconic.reproduction.claims import CLAIMS, Finding, findings, untested
 from laconic.reproduction.conduct import Outcome, Panel
-from laconic.reproduction.drawing import Drawings, Drawn, algorithms_of
-from laconic.reproduction.naming import TUNED, duration, setting, symbol, value
-
-MOST_PLACES = 6  # settings at which a claim holds, beyond which they are only counted
-MARKS = {"reproduced": "✓", "not reproduced": "✗", "not tested": "–"}
-TABLE = (
-    *("algorithm", "γ", "α", "regret", "regret, held out", "scalars", "bytes", "messages", "syncs", "dictionary"),
-    "s per run",
-)
+from laconic.reproduction.drawing import Drawings, algorithms_of
+from laconic.reproduction.naming import duration
+from laconic.reproduction.section import chip, folded, section
 
 
 @dataclass(frozen=True)
@@ -54,7 +46,7 @@ def page(
             "main",
             _summary(outcome, subject, judged),
             *(
-                _panel(each, judged=judged.get(each.spec.name, []), drawn=drawings[each.spec.name])
+                section(each, judged=judged.get(each.spec.name, []), drawn=drawings[each.spec.name])
                 for each in outcome.panels
             ),
             _times(outcome.panels),
@@ -78,7 +70,7 @@ def _header(outcome: Outcome, subject: Subject) -> Markup:
         "header",
         tag(
             "div",
-            tag("p", "Reproduction report", class_="kicker"),
+            tag("p", f"{'Reproduction' if subject.with_claims else 'Experiment'} report", class_="kicker"),
             tag("h1", subject.title),
             tag("p", subject.about),
             tag("ul", *(tag("li", fact) for fact in facts if fact), class_="facts"),
@@ -100,7 +92,7 @@ def _summary(outcome: Outcome, subject: Subject, judged: Mapping[str, Sequence[F
         _not_run(outcome),
         *((_matrix(outcome, judged), _criteria()) if subject.with_claims else ()),
         tag("h3", "Regret of the tuned algorithms"),
-        tag("p", "Mean ± standard deviation over seeds, each algorithm at its best γ and α.", class_="sub"),
+        tag("p", "Mean ± standard deviation over seeds, each algorithm at its best setting.", class_="sub"),
         _regrets(outcome.panels),
         id="summary",
     )
@@ -137,14 +129,7 @@ def _cell(finding: Finding) -> Markup:
     other = ""
     if finding.held_out not in ("not tested", finding.verdict):
         other = tag("span", f"held-out seeds: {finding.held_out}", class_="small")
-    return join([_chip(finding), other])
-
-
-def _chip(finding: Finding) -> Markup:
-    word = tag("span", f" {finding.verdict}", class_="word")
-    return tag(
-        "span", MARKS[finding.verdict], word, class_=f"chip {finding.verdict.replace(' ', '-')}", title=finding.numbers
-    )
+    return join([chip(finding), other])
 
 
 def _criteria() -> Markup:
@@ -185,161 +170,6 @@ def _regret_cell(group: Group | None, *, least: float) -> str:
     return tag("b", text) if group.mean("regret") == least else text
 
 
-def _panel(panel: Panel, *, judged: Sequence[Finding], drawn: Drawings) -> Markup:
-    results = panel.results
-    figure = f"{panel.spec.file.figure} · " if panel.spec.file.figure else ""
-    notes = getattr(panel.experiment.problem, "notes", ())
-    return tag(
-        "section",
-        tag("h2", f"{figure}{panel.spec.title}"),
-        tag("p", f"{results.title()}. {'. '.join(notes)}{'.' if notes else ''}", class_="sub"),
-        *((_claims(judged),) if judged else ()),
-        _legend(algorithms_of(results)),
-        _charts(drawn.main, class_="charts main"),
-        tag("h3", "Each algorithm at its tuned setting"),
-        *_tuned(panel),
-        _all_settings(panel),
-        *_sensitivity(panel, drawn.sensitivity),
-        id=panel.spec.name,
-    )
-
-
-def _charts(drawn: Sequence[Drawn], *, class_: str) -> Markup:
-    return tag("div", *(chart(each.chart, label=each.label) for each in drawn), class_=class_)
-
-
-def _claims(judged: Sequence[Finding]) -> Markup:
-    return tag("ul", *map(_claim, judged), class_="claims")
-
-
-def _claim(finding: Finding) -> Markup:
-    details = []
-    if finding.held_out not in ("not tested", finding.verdict):
-        details.append(f"With γ and α chosen on other seeds: {finding.held_out}.")
-    if finding.verdict == "not reproduced":
-        details.append(_places(finding.holds_at))
-    return tag(
-        "li",
-        tag("b", finding.claim.key),
-        _chip(finding),
-        tag("p", finding.numbers),
-        *(tag("p", " ".join(details), class_="detail"),) * bool(details),
-    )
-
-
-def _places(holds_at: Sequence[str]) -> str:
-    if not holds_at:
-        return "It holds at none of the settings tried."
-    shown, more = holds_at[:MOST_PLACES], len(holds_at) - MOST_PLACES
-    return f"It holds at: {'; '.join(shown)}{f'; and {more} more' if more > 0 else ''}."
-
-
-def _legend(names: Sequence[str]) -> Markup:
-    return tag("ul", *(_entry(*each) for each in charts.legend(names)), class_="legend")
-
-
-def _entry(name: str, colour: str, dashes: Sequence[int]) -> Markup:
-    line = Markup(
-        f'<svg width="30" height="8" aria-hidden="true"><line x1="0" y1="4" x2="30" y2="4" stroke="{colour}" '
-        f'stroke-width="2.6" stroke-dasharray="{" ".join(map(str, dashes))}"/></svg>'
-    )
-    return tag("li", line, name)
-
-
-def _tuned(panel: Panel) -> Iterator[Markup]:
-    honest = held_out(panel.results)
-    rows = [_row(group, honest) for group in panel.results.tuned("regret").groups]
-    yield table(TABLE, rows)
-    if honest is not None:
-        chosen, reported = (_seeds(seeds) for seeds in (honest.chosen_on, honest.reported_on))
-        yield tag(
-            "p",
-            f"“Regret, held out”: γ and α chosen on {chosen} alone, regret on {reported}.",
-            class_="sub",
-        )
-
-
-def _seeds(seeds: Sequence[int]) -> str:
-    return f"seed{'s' if len(seeds) > 1 else ''} {' and '.join(map(str, seeds))}"
-
-
-def _row(group: Group, honest: HeldOut | None) -> tuple[str, ...]:
-    other = None if honest is None else best_of(honest.results).get(group.algorithm)
-    return (
-        group.algorithm,
-        *(value(group.params, name) for name in TUNED),
-        spread(group.mean("regret"), group.sd("regret")),
-        NOTHING if other is None else spread(other.mean("regret"), other.sd("regret")),
-        *_sent(group),
-        number(group.mean("seconds")),
-    )
-
-
-def _sent(group: Group) -> tuple[str, ...]:
-    return (
-        _plus_minus(group, "scalars"),
-        amount(group.mean("bytes"), unit="B"),
-        count(group.mean("messages")),
-        _plus_minus(group, "syncs"),
-        _plus_minus(group, "dictionary"),
-    )
-
-
-def _plus_minus(group: Group, metric: str) -> str:
-    mean, sd = group.mean(metric), group.sd(metric)
-    return amount(mean) if not sd else f"{amount(mean)} ± {amount(sd)}"
-
-
-def _all_settings(panel: Panel) -> Markup:
-    rows = [
-        (
-            group.algorithm,
-            setting(group.params, names=TUNED) or NOTHING,
-            spread(group.mean("regret"), group.sd("regret")),
-            _plus_minus(group, "scalars"),
-            count(group.mean("syncs")),
-            count(group.mean("dictionary")),
-            number(group.mean("seconds")),
-        )
-        for group in panel.results.groups
-    ]
-    headers = ("algorithm", "setting", "regret", "scalars", "syncs", "dictionary", "s per run")
-    return _folded(f"All {len(rows)} settings", table(headers, rows))
-
-
-def _sensitivity(panel: Panel, drawn: Sequence[Drawn]) -> Iterator[Markup]:
-    if not panel.study.variations and not panel.study.left_out:
-        return
-    yield tag("h3", f"Sensitivity to {', '.join(_varied_names(panel))}")
-    how = "One parameter at a time, around each algorithm's tuned γ and α; large points are the tuned settings."
-    yield tag("p", how, class_="sub")
-    yield _legend(list(dict.fromkeys(each.name for each, _ in panel.variations())))
-    yield _charts(drawn, class_="charts")
-    rows = [
-        (
-            f"{symbol(each.parameter)} = {each.value:g}",
-            each.name,
-            setting(group.params, names=TUNED),
-            spread(group.mean("regret"), group.sd("regret")),
-            _plus_minus(group, "scalars"),
-            count(group.mean("syncs")),
-            count(group.mean("dictionary")),
-        )
-        for each, group in panel.variations()
-    ]
-    headers = ("changed", "algorithm", "at", "regret", "scalars", "syncs", "dictionary")
-    yield _folded("Numbers of the sensitivity study", table(headers, rows))
-    if panel.study.left_out:
-        left_out = "; ".join(
-            f"{each.name} with {symbol(each.parameter)}={each.value:g}" for each in panel.study.left_out
-        )
-        yield tag("p", f"Left out: {left_out}, as {LEFT_OUT}.", class_="sub")
-
-
-def _varied_names(panel: Panel) -> list[str]:
-    return list(dict.fromkeys(symbol(each.parameter) for each in panel.study.variations))
-
-
 def _times(panels: Sequence[Panel]) -> Markup:
     names = list(dict.fromkeys(name for panel in panels for name in algorithms_of(panel.results)))
     rows = []
@@ -362,8 +192,8 @@ def _times(panels: Sequence[Panel]) -> Markup:
 
 
 def _setup(outcome: Outcome, subject: Subject, configurations: Mapping[str, str]) -> Markup:
-    folded = [
-        _folded(f"{panel.spec.title} – id {panel.id}", tag("pre", configurations[panel.spec.name]))
+    configured = [
+        folded(f"{panel.spec.title} – id {panel.id}", tag("pre", configurations[panel.spec.name]))
         for panel in outcome.panels
     ]
     return tag(
@@ -375,10 +205,6 @@ def _setup(outcome: Outcome, subject: Subject, configurations: Mapping[str, str]
         table(["package", "version"], list(machine.versions().items()), class_="short"),
         tag("h3", "Exact configuration"),
         tag("p", "Every parameter spelled out. The id is a hash of this content and of the data's."),
-        *folded,
+        *configured,
         id="setup",
     )
-
-
-def _folded(summary: str, content: Markup) -> Markup:
-    return tag("details", tag("summary", summary), content, class_="more")

@@ -1,0 +1,194 @@
+"""The report's section of one experiment: verdicts, charts, tables and sensitivity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from laconic.experiments.results import Group
+from laconic.experiments.sensitivity import LEFT_OUT
+from laconic.experiments.tuning import HeldOut, best_of, held_out
+from laconic.report import charts
+from laconic.report.markup import Markup, table, tag
+from laconic.report.page import chart
+from laconic.report.table import NOTHING, amount, count, number, spread
+from laconic.reproduction.claims import Finding
+from laconic.reproduction.conduct import Panel
+from laconic.reproduction.drawing import Drawings, Drawn, algorithms_of
+from laconic.reproduction.naming import TUNED, setting, symbol, tuned_over, value
+
+MOST_PLACES = 6  # settings at which a claim holds, beyond which they are only counted
+MARKS = {"reproduced": "✓", "not reproduced": "✗", "not tested": "–"}
+SENT = ("scalars", "bytes", "messages", "syncs", "dictionary", "s per run")
+
+
+def section(panel: Panel, *, judged: Sequence[Finding], drawn: Drawings) -> Markup:
+    """All that is said of one experiment."""
+    results = panel.results
+    figure = f"{panel.spec.file.figure} · " if panel.spec.file.figure else ""
+    notes = getattr(panel.experiment.problem, "notes", ())
+    return tag(
+        "section",
+        tag("h2", f"{figure}{panel.spec.title}"),
+        tag("p", f"{results.title()}. {'. '.join(notes)}{'.' if notes else ''}", class_="sub"),
+        *((_claims(judged),) if judged else ()),
+        _legend(algorithms_of(results)),
+        _charts(drawn.main, class_="charts main"),
+        tag("h3", "Each algorithm at its tuned setting"),
+        *_tuned(panel),
+        _all_settings(panel),
+        *_sensitivity(panel, drawn.sensitivity),
+        id=panel.spec.name,
+    )
+
+
+def _charts(drawn: Sequence[Drawn], *, class_: str) -> Markup:
+    return tag("div", *(chart(each.chart, label=each.label) for each in drawn), class_=class_)
+
+
+def _claims(judged: Sequence[Finding]) -> Markup:
+    return tag("ul", *map(_claim, judged), class_="claims")
+
+
+def _claim(finding: Finding) -> Markup:
+    details = []
+    if finding.held_out not in ("not tested", finding.verdict):
+        details.append(f"With γ and α chosen on other seeds: {finding.held_out}.")
+    if finding.verdict == "not reproduced":
+        details.append(_places(finding.holds_at))
+    return tag(
+        "li",
+        tag("b", finding.claim.key),
+        chip(finding),
+        tag("p", finding.numbers),
+        *(tag("p", " ".join(details), class_="detail"),) * bool(details),
+    )
+
+
+def _places(holds_at: Sequence[str]) -> str:
+    if not holds_at:
+        return "It holds at none of the settings tried."
+    shown, more = holds_at[:MOST_PLACES], len(holds_at) - MOST_PLACES
+    return f"It holds at: {'; '.join(shown)}{f'; and {more} more' if more > 0 else ''}."
+
+
+def _legend(names: Sequence[str]) -> Markup:
+    return tag("ul", *(_entry(*each) for each in charts.legend(names)), class_="legend")
+
+
+def _entry(name: str, colour: str, dashes: Sequence[int]) -> Markup:
+    line = Markup(
+        f'<svg width="30" height="8" aria-hidden="true"><line x1="0" y1="4" x2="30" y2="4" stroke="{colour}" '
+        f'stroke-width="2.6" stroke-dasharray="{" ".join(map(str, dashes))}"/></svg>'
+    )
+    return tag("li", line, name)
+
+
+def _tuned(panel: Panel) -> Iterator[Markup]:
+    names = tuned_over(panel.results)
+    honest = held_out(panel.results)
+    headers = ("algorithm", *map(symbol, names), "regret", *(["regret, held out"] if honest else []), *SENT)
+    yield table(headers, [_row(group, names, honest) for group in panel.results.tuned("regret").groups])
+    if honest is not None:
+        chosen, reported = (_seeds(seeds) for seeds in (honest.chosen_on, honest.reported_on))
+        text = f"“Regret, held out”: settings chosen on {chosen} alone, regret on {reported}."
+        yield tag("p", text, class_="sub")
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    return f"seed{'s' if len(seeds) > 1 else ''} {' and '.join(map(str, seeds))}"
+
+
+def _row(group: Group, names: Sequence[str], honest: HeldOut | None) -> tuple[str, ...]:
+    return (
+        group.algorithm,
+        *(value(group.params, name) for name in names),
+        spread(group.mean("regret"), group.sd("regret")),
+        *([_elsewhere(group.algorithm, honest)] if honest else []),
+        *_sent(group),
+        number(group.mean("seconds")),
+    )
+
+
+def _elsewhere(algorithm: str, honest: HeldOut) -> str:
+    """The regret on the seeds that had no say in the setting."""
+    group = best_of(honest.results).get(algorithm)
+    return NOTHING if group is None else spread(group.mean("regret"), group.sd("regret"))
+
+
+def _sent(group: Group) -> tuple[str, ...]:
+    return (
+        _plus_minus(group, "scalars"),
+        amount(group.mean("bytes"), unit="B"),
+        count(group.mean("messages")),
+        _plus_minus(group, "syncs"),
+        _plus_minus(group, "dictionary"),
+    )
+
+
+def _plus_minus(group: Group, metric: str) -> str:
+    mean, sd = group.mean(metric), group.sd(metric)
+    return amount(mean) if not sd else f"{amount(mean)} ± {amount(sd)}"
+
+
+def _all_settings(panel: Panel) -> Markup:
+    names = tuned_over(panel.results)
+    rows = [
+        (
+            group.algorithm,
+            setting(group.params, names=names) or NOTHING,
+            spread(group.mean("regret"), group.sd("regret")),
+            _plus_minus(group, "scalars"),
+            count(group.mean("syncs")),
+            count(group.mean("dictionary")),
+            number(group.mean("seconds")),
+        )
+        for group in panel.results.groups
+    ]
+    headers = ("algorithm", "setting", "regret", "scalars", "syncs", "dictionary", "s per run")
+    return folded(f"All {len(rows)} settings", table(headers, rows))
+
+
+def _sensitivity(panel: Panel, drawn: Sequence[Drawn]) -> Iterator[Markup]:
+    if not panel.study.variations and not panel.study.left_out:
+        return
+    yield tag("h3", f"Sensitivity to {', '.join(_varied_names(panel))}")
+    how = "One parameter at a time, around each algorithm's tuned setting, which the large points show."
+    yield tag("p", how, class_="sub")
+    yield _legend(list(dict.fromkeys(each.name for each, _ in panel.variations())))
+    yield _charts(drawn, class_="charts")
+    rows = [
+        (
+            f"{symbol(each.parameter)} = {each.value:g}",
+            each.name,
+            setting(group.params, names=TUNED),
+            spread(group.mean("regret"), group.sd("regret")),
+            _plus_minus(group, "scalars"),
+            count(group.mean("syncs")),
+            count(group.mean("dictionary")),
+        )
+        for each, group in panel.variations()
+    ]
+    headers = ("changed", "algorithm", "at", "regret", "scalars", "syncs", "dictionary")
+    yield folded("Numbers of the sensitivity study", table(headers, rows))
+    if panel.study.left_out:
+        left_out = "; ".join(
+            f"{each.name} with {symbol(each.parameter)}={each.value:g}" for each in panel.study.left_out
+        )
+        yield tag("p", f"Left out: {left_out}, as {LEFT_OUT}.", class_="sub")
+
+
+def _varied_names(panel: Panel) -> list[str]:
+    return list(dict.fromkeys(symbol(each.parameter) for each in panel.study.variations))
+
+
+def chip(finding: Finding) -> Markup:
+    """A verdict as a coloured word; narrow screens show its sign alone."""
+    word = tag("span", f" {finding.verdict}", class_="word")
+    return tag(
+        "span", MARKS[finding.verdict], word, class_=f"chip {finding.verdict.replace(' ', '-')}", title=finding.numbers
+    )
+
+
+def folded(summary: str, content: Markup) -> Markup:
+    """What only some readers want, behind a line to click."""
+    return tag("details", tag("summary", summary), content, class_="more")
