@@ -21,6 +21,7 @@ from laconic.algorithms import (
 )
 from laconic.beliefs import BlankEmbedding, ExactBelief, FiniteBelief, LinearEmbedding, NystromEmbedding
 from laconic.errors import InputError
+from laconic.experiments.grid import expand, grid
 from laconic.exploration import ExactTheory, Fixed, NystromTheory, Theory
 from laconic.kernels import Foreign, Gaussian, Matern
 from laconic.problems import Cosine
@@ -191,3 +192,13 @@ def test_random_chooses_every_arm_and_says_nothing() -> None:
     np.testing.assert_allclose(shares, 1 / 3, atol=0.1)
     assert (one.scalars, one.messages, one.bytes, one.syncs) == (0, 0, 0, 0)
     assert one.dictionary is None
+
+
+def test_a_theoretical_alpha_is_asked_for_by_value_and_not_by_name() -> None:
+    with pytest.raises(InputError, match=r"try alpha=Theory\(\)"):
+        DisKernelUCB(alpha="theory")  # type: ignore[arg-type]
+
+
+def test_a_kernel_may_be_scaled_by_a_grid() -> None:
+    scaled: Any = Gaussian() * grid(1.0, 2.0)
+    assert [each.scale for _, each in expand(scaled)] == [1.0, 2.0]

@@ -43,6 +43,8 @@ class Algorithm(Protocol):
 
 def _check_common(lam: object, alpha: object) -> None:
     require_positive("lam", lam)
+    if isinstance(alpha, str):
+        raise InputError(f"alpha must be a number or Theory(), got {alpha!r}; try alpha=Theory()")
     if not isinstance(alpha, Theory):
         require_at_least("alpha", alpha, least=0)
 

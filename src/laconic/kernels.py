@@ -44,8 +44,8 @@ class _Algebra:
         return Sum(left=as_kernel(self), right=as_kernel(other))
 
     def __mul__(self: Any, other: Any) -> Product | Scaled:
-        if isinstance(other, int | float | np.number):
-            return Scaled(kernel=as_kernel(self), scale=float(other))
+        if isinstance(other, int | float | np.number) or is_grid(other):
+            return Scaled(kernel=as_kernel(self), scale=other if is_grid(other) else float(other))
         return Product(left=as_kernel(self), right=as_kernel(other))
 
     def __rmul__(self: Any, other: Any) -> Product | Scaled:
