@@ -98,12 +98,14 @@ class GrowingPoints:
         size = self.rows.size
         return len(self.known) if self.rows.is_newest else sum(row < size for row in self.known.values())
 
+    def row_of(self, x: Floats) -> int:
+        """Where this version has a point first; −1 if it has not."""
+        found = self.known.get(key(x), -1)
+        return found if found < self.rows.size else -1
+
     def rows_of(self, X: Floats) -> NDArray[np.int64]:
         """Where this version has the rows of X first; −1 for those that it has not."""
-        size = self.rows.size
-        found = np.array([self.known.get(key(x), size) for x in X], dtype=np.int64)
-        found[found >= size] = -1
-        return found
+        return np.array([self.row_of(x) for x in X], dtype=np.int64)
 
     def appended(self, X: Floats) -> GrowingPoints:
         """The version with the rows of X at the end."""

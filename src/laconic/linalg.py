@@ -23,7 +23,7 @@ LARGE_BLOCK = 256
 SMALL_BLOCK = 16
 DOUBLE = np.dtype(np.float64)
 #: Rounding may push a pivot of a positive definite matrix this far below zero, relative to its diagonal.
-JITTERS = (0.0, 1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
+JITTERS = (1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
 
 
 def lower_cholesky(A: Floats, *, largest: float = 0.0) -> Floats:
@@ -31,10 +31,15 @@ def lower_cholesky(A: Floats, *, largest: float = 0.0) -> Floats:
 
     ``largest`` is the largest entry that A was computed from, where cancellation may have left less.
     """
-    scale = float(np.max(np.diagonal(A), initial=largest)) * max(len(A), 1)
+    upper, failed = lapack.dpotrf(A.T, lower=0, clean=1)  # column-major, so that L is C-ordered
+    return np.ascontiguousarray(upper.T) if not failed else _lifted_cholesky(A, largest)
+
+
+def _lifted_cholesky(A: Floats, largest: float) -> Floats:
+    scale = float(np.max(np.diagonal(A), initial=largest)) * len(A)
     for jitter in JITTERS:
-        lifted = A if jitter == 0.0 else A + np.diag(np.full(len(A), jitter * scale))
-        upper, failed = lapack.dpotrf(lifted.T, lower=0, clean=1)  # column-major, so that L is C-ordered
+        lifted = A + np.diag(np.full(len(A), jitter * scale))
+        upper, failed = lapack.dpotrf(lifted.T, lower=0, clean=1)
         if not failed:
             return np.ascontiguousarray(upper.T)
     raise KernelError(
@@ -76,6 +81,13 @@ class _Block:
         self.panel: Floats = np.empty((rows, start), dtype=dtype)
         self.diagonal: Floats = np.zeros((rows, rows), dtype=dtype)
 
+    @classmethod
+    def whole(cls, L: Floats) -> _Block:
+        """The first block of a factor, full, without a copy."""
+        block = cls.__new__(cls)
+        block.start, block.filled, block.panel, block.diagonal = 0, len(L), np.empty((len(L), 0), L.dtype), L
+        return block
+
     @property
     def capacity(self) -> int:
         """How many rows there is room for."""
@@ -114,6 +126,16 @@ class GrowingFactor:
     blocks: tuple[_Block, ...] = ()
     block_rows: int = LARGE_BLOCK
     dtype: np.dtype[Any] = DOUBLE
+
+    @classmethod
+    def of(cls, L: Floats, *, dtype: np.dtype[Any] = DOUBLE) -> GrowingFactor:
+        """The factor that is L, of at most `LARGE_BLOCK` rows."""
+        if len(L) >= SMALL_BLOCK and L.dtype == dtype:
+            block = _Block.whole(L)
+        else:
+            block = _Block(0, max(len(L), SMALL_BLOCK), dtype)
+            block.append(L)
+        return cls(size=len(L), blocks=(block,), dtype=dtype)
 
     def solve(self, B: Floats, *, done: int = 0) -> Floats:
         """L⁻¹B in place of B, which has ``size`` rows of which the first ``done`` are solved already."""
@@ -162,7 +184,7 @@ class GrowingFactor:
     def diagonal(self) -> Floats:
         """The diagonal entries of L."""
         parts = [np.diagonal(block.diagonal)[: self.size - block.start] for block in self.blocks]
-        return np.concatenate([np.empty(0), *parts])
+        return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts])
 
 
 def pivoted_cholesky(row: Callable[[int], Floats], diagonal: Floats, *, tolerance: float) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -90,6 +91,11 @@ class ExactBelief:
         """ln det(I + K_DD/λ) over all points, repeated ones included."""
         return float(2.0 * np.log(self.factor.diagonal()).sum() + np.log(self.counts / self.lam).sum())
 
+    @property
+    def is_finite(self) -> bool:
+        """True when nothing overflowed on the way here; cheaper than asking for the information."""
+        return math.isfinite(self.factor.diagonal().sum() + self.weights.sum())
+
     def view(self, X: Floats) -> View:
         return self.view_of(X, self.kernel(self.points, X))
 
@@ -108,6 +114,8 @@ class ExactBelief:
 
     def extended(self, X: Floats, y: Floats) -> ExactBelief:
         """The belief that has also learnt rewards y of the rows of X."""
+        if len(X) == 1 and len(self.points) <= SMALL_FACTOR and (row := self.store.row_of(X[0])) >= 0:
+            return self._recounted(row, 1.0, y[0])
         X, counts, sums = collapsed(X, np.ones(len(X)), y)
         rows = self.store.rows_of(X)
         repeats = rows >= 0
@@ -123,7 +131,7 @@ class ExactBelief:
             return self._rebuilt(X, counts, sums)
         return self._grown(X, counts, sums)
 
-    def _recounted(self, rows: NDArray[np.int64], counts: Floats, sums: Floats) -> ExactBelief:
+    def _recounted(self, rows: NDArray[np.int64] | int, counts: Floats | float, sums: Floats | float) -> ExactBelief:
         """The belief with more rewards of points that it has: only the diagonal of its matrix changes."""
         new_counts, new_sums = self.counts.copy(), self.sums.copy()
         new_counts[rows] += counts
@@ -132,15 +140,17 @@ class ExactBelief:
         matrix = gram.copy()
         matrix.flat[:: len(gram) + 1] += self.lam / new_counts
         L = lower_cholesky(matrix)
-        return replace(
-            self,
+        return ExactBelief(  # features at hand are of the factor that was, so nothing is recalled
+            kernel=self.kernel,
+            lam=self.lam,
+            dim=self.dim,
+            store=self.store,
             counts=new_counts,
             sums=new_sums,
-            factor=GrowingFactor(dtype=self.factor.dtype).appended(L),
+            factor=GrowingFactor.of(L, dtype=self.factor.dtype),
             weights=solve_lower(L, new_sums / new_counts),
             growth=(len(gram),),
             gram=gram,
-            recall=None,  # features are of the factor that was
         )
 
     def _rebuilt(self, X: Floats, counts: Floats, sums: Floats) -> ExactBelief:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -37,11 +37,39 @@ class Count:
         return Count(self.messages + other.messages, self.scalars + other.scalars, self.bytes + other.bytes)
 
 
+class Sizes(NamedTuple):
+    """How long messages to or from many clients are, a value that many syncs may share."""
+
+    runs: tuple[tuple[int, int, int, int], ...]  # (first, last, scalars, bytes) of clients that send alike
+    total: Count
+
+    @classmethod
+    def of(cls, runs: Iterable[tuple[int, int, int, int]]) -> Sizes:
+        """The sizes of these runs of clients."""
+        runs = tuple(runs)
+        lengths = [last - first + 1 for first, last, _, _ in runs]
+        scalars, octets = (sum(n * run[place] for n, run in zip(lengths, runs, strict=True)) for place in (2, 3))
+        return cls(runs=runs, total=Count(sum(lengths), scalars, octets))
+
+
+class _Mailing(NamedTuple):
+    """One message a client in one phase of a sync."""
+
+    epoch: int
+    phase: str
+    direction: Direction
+    sizes: Sizes
+
+    def entries(self) -> Iterator[Entry]:
+        for first, last, scalars, octets in self.sizes.runs:
+            yield Entry(self.epoch, self.phase, self.direction, first, last, last - first + 1, scalars, octets)
+
+
 class Ledger:
     """Counts messages as they pass; runs of clients that send alike take one entry, so that it stays small."""
 
     def __init__(self) -> None:
-        self.entries: list[Entry] = []
+        self._records: list[Entry | _Mailing] = []
         self._messages = self._scalars = self._bytes = 0
 
     def record(self, message: Message, *, epoch: int, phase: str, direction: Direction, client: int) -> None:
@@ -65,10 +93,25 @@ class Ledger:
         self._scalars += messages * scalars
         self._bytes += messages * bytes
         new = Entry(epoch, phase, direction, first, last, messages, scalars, bytes)
-        if self.entries and _continues(self.entries[-1], new):
-            old = self.entries.pop()
-            new = new._replace(first=old.first, messages=old.messages + messages)
-        self.entries.append(new)
+        old = self._records[-1] if self._records else None
+        if isinstance(old, Entry) and _continues(old, new):
+            self._records[-1] = old._replace(last=last, messages=old.messages + messages)
+        else:
+            self._records.append(new)
+
+    def record_mailing(self, sizes: Sizes, *, epoch: int, phase: str, direction: Direction) -> None:
+        """Count the messages of one phase to or from many clients."""
+        total = sizes.total
+        self._messages += total.messages
+        self._scalars += total.scalars
+        self._bytes += total.bytes
+        self._records.append(_Mailing(epoch, phase, direction, sizes))
+
+    @property
+    def entries(self) -> list[Entry]:
+        """All that was counted, in order."""
+        records = self._records
+        return [entry for each in records for entry in ([each] if isinstance(each, Entry) else each.entries())]
 
     @property
     def total(self) -> Count:

@@ -54,6 +54,19 @@ class Members:
     def __len__(self) -> int:
         return len(self.lengths)
 
+    def drafting(self, draft: Belief) -> Members:
+        """The same clients with another draft."""
+        return Members(
+            installed=self.installed,
+            draft=draft,
+            points=self.points,
+            rewards=self.rewards,
+            lengths=self.lengths,
+            covered=self.covered,
+            fired=self.fired,
+            random=self.random,
+        )
+
     def member(self, client: int) -> Member:
         """What a phase sees of one of them."""
         length = self.lengths[client]
@@ -88,7 +101,7 @@ class Mail:
 
     kind_of: NDArray[np.int64]
     payload: Callable[[int], Payload]
-    shape: tuple[str, int] | None = None
+    shape: tuple[str | int, ...] | None = None
 
     @classmethod
     def same(cls, payload: Payload, count: int) -> Mail:
@@ -106,7 +119,7 @@ class Mail:
         return cls(
             kind_of=counts,
             payload=lambda n: Payload(values=_hollow({"points": (n, dim), "rewards": (n,)}), control=control),
-            shape=(f"points with {' '.join(control)}", dim),
+            shape=("points", dim, *control),
         )
 
 

@@ -41,10 +41,10 @@ def belief_of(template: Belief, arrays: dict[str, Floats]) -> Belief:
 def sound(belief: Belief) -> Belief:
     """The belief, which must be fit to predict with: it is about to be installed."""
     try:
-        known = belief.information
+        is_finite = belief.is_finite if isinstance(belief, ExactBelief) else math.isfinite(belief.information)
     except KernelError as error:
         raise RemoteProtocolError(f"the new belief cannot be factored: {error}") from None
-    if not math.isfinite(known):
+    if not is_finite:
         raise RemoteProtocolError("the new belief overflows; rescale features and rewards to moderate sizes")
     return belief
 

@@ -17,7 +17,10 @@ SHARE_UP_TO = 4
 
 @dataclass(frozen=True, eq=False)
 class Arms:
-    """Arm sets of a round; where all choose among few points, ``shared`` lists these and ``index`` points to them."""
+    """Arm sets of a round; where all choose among few points, ``shared`` lists these and ``index`` points to them.
+
+    Without an index, shared points are everyone's arms as they come.
+    """
 
     arms: Floats  # (N, A, d)
     mask: Bools | None
@@ -34,6 +37,8 @@ class Arms:
         if found is None:
             return cls(round_.arms, round_.mask, None, None, first_equal=_first_equal(round_.arms))
         first, index = found
+        if (index.reshape(clients, size) == index[:size]).all() and len(first) == size:
+            return cls(round_.arms, round_.mask, round_.arms[0], None)  # everyone has the same arms in the same order
         return cls(round_.arms, round_.mask, rows[first], index.reshape(clients, size))
 
     def points(self, first: int, last: int) -> Floats:

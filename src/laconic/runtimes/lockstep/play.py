@@ -62,6 +62,7 @@ class Fleet:
         self.rewards = np.empty((clients, rounds))
         self.lengths = np.zeros(clients, dtype=np.int64)
         self.covered = np.zeros(clients, dtype=np.int64)
+        self._numbers = np.arange(clients)
         self._window = clients
         self._post = Postmaster(plan, recorder.ledger)
 
@@ -83,18 +84,20 @@ class Fleet:
         arms = scores.arms
         batch = scores.of(self.belief, first, last)
         mean, variance, c = self.tails.predict(batch, first, last)
+        clients = self._numbers[first:last]
         width = self._widths(variance, first, last)
         picked = self._pick(arms, mean, width, first=first, last=last, index=index)
-        column = picked if arms.index is None else arms.index[np.arange(first, last), picked]
-        who = np.arange(last - first)
-        rewards = round_.rewards[np.arange(first, last), picked]
-        new, news = self.tails.learnt(batch.chosen(column), c[who, :, column], first=first, rewards=rewards)
+        column = picked if arms.index is None else arms.index[clients, picked]
+        who = self._numbers[: last - first]
+        rewards = round_.rewards[clients, picked]
+        own = c[who, :, column] if c.shape[1] else c[:, :, 0]
+        new, news = self.tails.learnt(batch.chosen(column), own, first=first, rewards=rewards)
         fires = np.flatnonzero(self.plan.trigger.fires(news))
         acted = int(fires[0]) + 1 if len(fires) else last - first
         self._remember(round_, picked[:acted], rewards[:acted], first)
         choices[first : first + acted] = picked[:acted]
         if len(fires):  # every tail begins anew, so what was learnt here need not go onto it first
-            self._sync(new.upto(acted), fired=first + acted - 1, step=index * self.clients + first + acted)
+            self._sync(new.upto(acted), fired=first + acted - 1, index=index)
             self._window = acted
         else:
             self.tails.commit(new, news, first=first, count=acted)
@@ -114,28 +117,36 @@ class Fleet:
         """The arm of each client: the largest index, ties broken by a draw of the client's own."""
         scored = arms.index if arms.index is not None else arms.first_equal
         if scored is not None:  # equal arms have one score
-            rows, columns = np.arange(last - first)[:, None], scored[first:last]
+            rows, columns = self._numbers[: last - first, None], scored[first:last]
             mean, width = mean[rows, columns], width[rows, columns]
-        if not np.isfinite(mean + width).all():
-            raise InputError("the model's predictions overflow; rescale features and rewards to moderate sizes")
         tied = tied_with_best(mean, width, there=None if arms.mask is None else arms.mask[first:last])
         picked: Ints = tied.argmax(axis=1)
-        counts = tied.sum(axis=1)
-        for row in (counts > 1).nonzero()[0] if counts.max() > 1 else ():
+        best = np.count_nonzero(tied)
+        if best == len(tied) == 1:  # one client and one best arm, so its index is a number
+            return picked
+        if not np.isfinite(mean + width).all():
+            raise InputError("the model's predictions overflow; rescale features and rewards to moderate sizes")
+        for row in (tied.sum(axis=1) > 1).nonzero()[0] if best > len(tied) else ():
             candidates = np.flatnonzero(tied[row])
             draw = generator(self.seed, Role.TIES, first + int(row), index)
             picked[row] = candidates[draw.integers(len(candidates))]
         return picked
 
     def _remember(self, round_: Round, picked: Ints, rewards: Floats, first: int) -> None:
-        clients = np.arange(first, first + len(picked))
-        self.points[clients, self.lengths[clients]] = round_.arms[clients, picked]
-        self.rewards[clients, self.lengths[clients]] = rewards
-        self.lengths[clients] += 1
+        who = slice(first, first + len(picked))
+        if len(picked) == 1:  # without the cost of indexing by arrays
+            at = self.lengths[first]
+            self.points[first, at], self.rewards[first, at] = round_.arms[first, picked[0]], rewards[0]
+            self.lengths[first] += 1
+            return
+        clients, lengths = self._numbers[who], self.lengths[who]
+        self.points[clients, lengths] = round_.arms[clients, picked]
+        self.rewards[clients, lengths] = rewards
+        lengths += 1
 
-    def _sync(self, new: NewPoints, *, fired: int, step: int) -> None:
+    def _sync(self, new: NewPoints, *, fired: int, index: int) -> None:
         self.epoch += 1
-        longest, epoch = int(self.lengths.max()), self.epoch
+        longest, epoch = index + 1, self.epoch  # nobody acts twice in a round
         members = Members(
             installed=self.belief,
             draft=self._recalling(new),
@@ -149,7 +160,7 @@ class Fleet:
         self.belief = self._post.synchronise(members, epoch=epoch)
         self.covered = self.lengths.copy()
         self.tails = Tails(self.belief, self.clients)
-        self.recorder.sync_done(step, self.belief)
+        self.recorder.sync_done(index * self.clients + fired + 1, self.belief)
 
     def _recalling(self, new: NewPoints) -> Belief:
         """The belief, with the features at hand that tails have of the points that it is about to learn."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Literal
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from laconic.beliefs import Belief
 from laconic.protocol.codec import size
-from laconic.protocol.ledger import Direction, Ledger
+from laconic.protocol.ledger import Direction, Ledger, Sizes
 from laconic.protocol.messages import Ask, Install, Merged, Message, Part, Payload, Request
 from laconic.protocol.phases import Mail, Members, Phase
 from laconic.protocol.plan import Plan
@@ -29,6 +29,8 @@ Ints = NDArray[np.int64]
 #: Whole numbers from each of these on take more bytes in msgpack.
 _WIDER_FROM = [2**7, 2**8, 2**16, 2**32]
 WIDER_FROM = np.array(_WIDER_FROM)
+#: Sizes are remembered for so many patterns of messages among at most so many clients.
+REMEMBERED_SIZES, REMEMBERED_CLIENTS = 4096, 512
 
 
 class Postmaster:
@@ -37,49 +39,54 @@ class Postmaster:
     def __init__(self, plan: Plan, ledger: Ledger) -> None:
         self.plan, self.ledger = plan, ledger
         self._lengths: dict[tuple[object, ...], tuple[int, int]] = {}
+        self._sizes: dict[tuple[object, ...], Sizes] = {}
+        self._passes = [(phase, *_passes(type(phase))) for phase in plan.phases]
 
     def synchronise(self, members: Members, *, epoch: int) -> Belief:
         """The belief after a sync of all members towards ``epoch``."""
-        clients, phases = len(members), self.plan.phases
-        self._control(Request(epoch=epoch - 1), epoch, direction="up", first=members.fired, last=members.fired)
-        self._control(Ask(epoch=epoch, fired=False), epoch, direction="down", first=0, last=clients - 1)
-        widths, plain = WIDER_FROM.searchsorted(members.lengths, side="right"), np.zeros(clients, dtype=np.int64)
-        for number, phase in enumerate(phases):
-            kind: Any = type(phase)
-            merged, parts = _one_pass(kind, "gather", of=("contribute", "empty", "add", "finish"))(phase, members)
+        clients = len(members)
+        request = _request(members.fired, bisect(_WIDER_FROM, epoch - 1))
+        self.ledger.record_mailing(request, epoch=epoch, phase="control", direction="up")
+        asks = _asks(clients, bisect(_WIDER_FROM, epoch))
+        self.ledger.record_mailing(asks, epoch=epoch, phase="control", direction="down")
+        plain = np.zeros(clients, dtype=np.int64)
+        all_narrow = members.points.shape[1] < _WIDER_FROM[0]
+        widths = plain if all_narrow else WIDER_FROM.searchsorted(members.lengths, side="right")
+        for number, (phase, gather, spread) in enumerate(self._passes):
+            merged, parts = gather(phase, members)
             self._count(parts, Batch("up", epoch, number, members.lengths, widths))
-            members = replace(members, draft=phase.absorb(members.draft, phase.whole(merged)))
-            results = _one_pass(kind, "spread", of=("address", "whole"))(phase, merged, clients)
-            is_last = number + 1 == len(phases)
-            if is_last:
+            members = members.drafting(phase.absorb(members.draft, phase.whole(merged)))
+            results = spread(phase, merged, clients)
+            if number + 1 == len(self._passes):
                 self._count(results, Batch("install", epoch, number, members.lengths, widths))
             else:
                 self._count(results, Batch("merged", epoch, number, plain, plain))
         return sound(members.draft)
 
-    def _control(self, message: Message, epoch: int, *, direction: Direction, first: int, last: int) -> None:
-        length = size(message)
-        self.ledger.record_alike(
-            scalars=0, bytes=length, epoch=epoch, phase="control", direction=direction, first=first, last=last
-        )
-
     def _count(self, mail: Mail, batch: Batch) -> None:
-        """Count one message a client; those of one kind whose number is equally wide are equally long."""
-        name, direction = self.plan.phases[batch.phase].name, "up" if batch.kind == "up" else "down"
+        """Count one message a client."""
+        direction: Direction = "up" if batch.kind == "up" else "down"
+        name = self._passes[batch.phase][0].name
+        self.ledger.record_mailing(self._sizes_of(mail, batch), epoch=batch.epoch, phase=name, direction=direction)
+
+    def _sizes_of(self, mail: Mail, batch: Batch) -> Sizes:
+        """Messages of one kind whose numbers are equally wide are equally long."""
         alike = mail.kind_of * (len(WIDER_FROM) + 1) + batch.widths
         epoch_width = bisect(_WIDER_FROM, batch.epoch)
+        if mail.shape is None or len(alike) > REMEMBERED_CLIENTS:
+            return self._new_sizes(mail, batch, alike, epoch_width)
+        key = (mail.shape, batch.kind, batch.phase, epoch_width, alike.tobytes())
+        if key not in self._sizes:
+            if len(self._sizes) >= REMEMBERED_SIZES:
+                self._sizes.clear()
+            self._sizes[key] = self._new_sizes(mail, batch, alike, epoch_width)
+        return self._sizes[key]
+
+    def _new_sizes(self, mail: Mail, batch: Batch, alike: Ints, epoch_width: int) -> Sizes:
         changes = [0, *((alike[1:] != alike[:-1]).nonzero()[0] + 1).tolist(), len(alike)]
-        for first, stop in pairwise(changes):
-            scalars, length = self._length(mail, batch, first, epoch_width)
-            self.ledger.record_alike(
-                scalars=scalars,
-                bytes=length,
-                epoch=batch.epoch,
-                phase=name,
-                direction=direction,  # type: ignore[arg-type]
-                first=first,
-                last=stop - 1,
-            )
+        return Sizes.of(
+            (first, stop - 1, *self._length(mail, batch, first, epoch_width)) for first, stop in pairwise(changes)
+        )
 
     def _length(self, mail: Mail, batch: Batch, client: int, epoch_width: int) -> tuple[int, int]:
         """Scalars and bytes of one client's message."""
@@ -94,7 +101,29 @@ class Postmaster:
         return found
 
 
-@cache
+def _of_width(width: int) -> int:
+    """The least whole number that is this wide."""
+    return 0 if width == 0 else _WIDER_FROM[width - 1]
+
+
+@lru_cache(maxsize=REMEMBERED_SIZES)
+def _request(client: int, epoch_width: int) -> Sizes:
+    """A request of one client."""
+    return Sizes.of([(client, client, 0, size(Request(epoch=_of_width(epoch_width))))])
+
+
+@lru_cache(maxsize=REMEMBERED_SIZES)
+def _asks(clients: int, epoch_width: int) -> Sizes:
+    """What the server asks of everyone."""
+    return Sizes.of([(0, clients - 1, 0, size(Ask(epoch=_of_width(epoch_width), fired=False)))])
+
+
+def _passes(kind: Any) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The methods of a phase that gather everyone's part and spread the result."""
+    gather = _one_pass(kind, "gather", of=("contribute", "empty", "add", "finish"))
+    return gather, _one_pass(kind, "spread", of=("address", "whole"))
+
+
 def _one_pass(kind: Any, name: str, *, of: tuple[str, ...]) -> Callable[..., Any]:
     """A phase's one-pass method, or the plain one where a subclass has changed what the one pass stands for."""
     home = {each: next(i for i, base in enumerate(kind.__mro__) if each in vars(base)) for each in (name, *of)}

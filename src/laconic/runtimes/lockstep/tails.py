@@ -42,6 +42,15 @@ class Scores:
 
     def chosen(self, column: NDArray[np.int64]) -> Scores:
         """The scores of one column a client."""
+        if len(column) == 1:  # without the cost of indexing by arrays
+            at = int(column[0])
+            return Scores(
+                points=self.points[0, at : at + 1],
+                features=self.features[:1, :, at],
+                mean=self.mean[0, at : at + 1],
+                signal=self.signal[0, at : at + 1],
+                residual=self.residual[0, at : at + 1],
+            )
         rows = np.arange(len(column)) if len(self.mean) == len(column) else np.zeros(len(column), dtype=np.int64)
         return Scores(
             points=self.points[rows, column],
@@ -90,6 +99,8 @@ class NewPoints:
 
     def upto(self, count: int) -> NewPoints:
         """Those of the first ``count`` clients."""
+        if count == len(self.s):
+            return self
         scores = self.scores
         kept = Scores(
             points=scores.points[:count],
