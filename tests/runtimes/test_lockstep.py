@@ -37,8 +37,9 @@ from laconic import (
 from laconic.protocol.client import Client
 from laconic.protocol.messages import Payload
 from laconic.protocol.phases import AgreeOnDictionary, Member, ShareData, ShareStatistics
-from laconic.runtimes.lockstep import tails
+from laconic.runtimes.lockstep import exact_rows, finite_rows
 from laconic.runtimes.lockstep.arms import distinct_rows
+from laconic.runtimes.lockstep.batch import Exploring, Scores
 
 KERNELS = st.sampled_from(
     [
@@ -144,10 +145,49 @@ def test_long_tails_fold_and_collapse_without_changing_a_choice() -> None:
     never = replace(ApproxDisKernelUCB(Gaussian(1.0), D=1.0, qbar=1.0, alpha=0.5), D=20.0)
     one, other = both(never, Cosine(dim=2, arms=5), clients=3, rounds=150)
     assert one.syncs
-    assert int(one.dictionary_sizes.max()) * tails.FOLD_SLACK + tails.PIECE < 100
+    assert max(int(one.dictionary_sizes.max()) * finite_rows.FOLD_SHARE, finite_rows.FOLD_FROM) < 50
     assert_equal_runs(one, other)
     alone = NKernelUCB(Gaussian(1.0), alpha=0.5)
-    assert_equal_runs(*both(alone, Catalogue(items=6, dim=3, arms=4), clients=3, rounds=2 * tails.COLLAPSE_FROM + 7))
+    assert_equal_runs(
+        *both(alone, Catalogue(items=6, dim=3, arms=4), clients=3, rounds=2 * exact_rows.COLLAPSE_FROM + 7)
+    )
+
+
+@settings(max_examples=60)
+@given(
+    algorithm=algorithms(),
+    problem=PROBLEMS,
+    clients=st.integers(1, 4),
+    rounds=st.integers(1, 10),
+    fold_from=st.sampled_from([1, 2, 5, 32]),
+    seed=st.integers(0, 9),
+)
+def test_arms_that_are_dropped_and_rows_that_are_folded_change_no_choice(
+    algorithm: Any, problem: Any, clients: int, rounds: int, fold_from: int, seed: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(finite_rows, "DROP_FROM", 0)
+        patch.setattr(finite_rows, "FOLD_FROM", fold_from)
+        patch.setattr(finite_rows, "FOLD_SHARE", 0.0)
+        assert_equal_runs(*both(algorithm, problem, clients=clients, rounds=rounds, seed=seed))
+
+
+def test_only_arms_that_can_win_are_looked_at() -> None:
+    scores = Scores(
+        points=np.zeros((2, 3, 1)),
+        features=np.zeros((2, 4, 3)),
+        mean=np.array([[1.0, 0.0, 0.99], [0.0, 0.0, 5.0]]),
+        signal=np.full((2, 3), 0.04),
+        residual=np.zeros((2, 3)),
+    )
+    there = np.array([[True, True, True], [True, True, False]])
+    candidates = finite_rows._candidates(scores, scores.mean, np.full(2, 3.0), Exploring(1.0, there))
+    assert candidates.tolist() == [[True, False, True], [True, True, False]]
+    assert finite_rows._candidates(scores, scores.mean, np.zeros(2), Exploring(1.0, there)).tolist()[0] == [
+        True,
+        False,
+        False,
+    ]
 
 
 @dataclass(frozen=True)
@@ -270,7 +310,13 @@ def test_equal_rows_are_found_and_unequal_ones_kept_apart() -> None:
     assert distinct_rows(rows, at_most=1) is None
 
 
-def test_a_float32_belief_learns_nearly_what_a_float64_one_learns() -> None:
+@pytest.mark.parametrize("drop_from", [0, finite_rows.DROP_FROM])
+def test_a_float32_belief_learns_nearly_what_a_float64_one_learns(
+    drop_from: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finite_rows, "DROP_FROM", drop_from)
+    monkeypatch.setattr(finite_rows, "FOLD_SHARE", 0.0)
+    monkeypatch.setattr(finite_rows, "FOLD_FROM", 3)
     problem = Cosine(dim=4, arms=6)
     for algorithm in (DisKernelUCB(alpha=0.3, D=3.0), ApproxDisKernelUCB(alpha=0.3, qbar=1.0)):
         exact = run(algorithm, problem, clients=6, rounds=30)

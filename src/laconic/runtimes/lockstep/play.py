@@ -19,9 +19,11 @@ from laconic.protocol.phases import Members
 from laconic.protocol.plan import Plan
 from laconic.randomness import Role, generator
 from laconic.runtimes.lockstep.arms import Arms
+from laconic.runtimes.lockstep.batch import Exploring, NewPoints
+from laconic.runtimes.lockstep.exact_rows import ExactRows
 from laconic.runtimes.lockstep.scores import RoundScores
 from laconic.runtimes.lockstep.sync import Postmaster
-from laconic.runtimes.lockstep.tails import ExactRows, NewPoints, Tails
+from laconic.runtimes.lockstep.tails import Tails
 from laconic.runtimes.trace import Recorder, Run
 
 Ints = NDArray[np.int64]
@@ -83,15 +85,14 @@ class Fleet:
         """Play clients ``first`` … ``last`` as far as the first one that fires; how many have acted."""
         arms = scores.arms
         batch = scores.of(self.belief, first, last)
-        mean, variance, c = self.tails.predict(batch, first, last)
         clients = self._numbers[first:last]
-        width = self._widths(variance, first, last)
-        picked = self._pick(arms, mean, width, first=first, last=last, index=index)
+        exploring = self._exploring(arms, first, last)
+        prediction = self.tails.predict(batch, first, last, exploring=exploring)
+        width = exploring.alpha * np.sqrt(prediction.signal + batch.residual)
+        picked = self._pick(arms, prediction.mean, width, first=first, last=last, index=index)
         column = picked if arms.index is None else arms.index[clients, picked]
-        who = self._numbers[: last - first]
         rewards = round_.rewards[clients, picked]
-        own = c[who, :, column] if c.shape[1] else c[:, :, 0]
-        new, news = self.tails.learnt(batch.chosen(column), own, first=first, rewards=rewards)
+        new, news = self.tails.learnt(batch, prediction, column, first=first, rewards=rewards)
         fires = np.flatnonzero(self.plan.trigger.fires(news))
         acted = int(fires[0]) + 1 if len(fires) else last - first
         self._remember(round_, picked[:acted], rewards[:acted], first)
@@ -104,14 +105,14 @@ class Fleet:
             self._window = min(2 * self._window, self.clients)
         return acted
 
-    def _widths(self, variance: Floats, first: int, last: int) -> Floats:
-        exploration = self.plan.exploration
+    def _exploring(self, arms: Arms, first: int, last: int) -> Exploring:
+        exploration, there = self.plan.exploration, None if arms.mask is None else arms.mask[first:last]
         if isinstance(exploration, Fixed):
-            return exploration.alpha * np.sqrt(variance)
+            return Exploring(exploration.alpha, there)
         alpha: Any = exploration.coefficient(
             lam=self.belief.lam, clients=self.clients, information=self.tails.information(first, last)
         )
-        return np.asarray(np.reshape(alpha, (-1, 1)) * np.sqrt(variance))
+        return Exploring(np.reshape(alpha, (-1, 1)), there)
 
     def _pick(self, arms: Arms, mean: Floats, width: Floats, *, first: int, last: int, index: int) -> Ints:
         """The arm of each client: the largest index, ties broken by a draw of the client's own."""

@@ -6,7 +6,7 @@ from laconic.beliefs import Belief, ExactBelief, View
 from laconic.growing import GrowingRows
 from laconic.problems.base import Floats
 from laconic.runtimes.lockstep.arms import Arms
-from laconic.runtimes.lockstep.tails import Scores
+from laconic.runtimes.lockstep.batch import Scores
 
 #: A batch of scores has at most about this many features, so that memory does not grow with the number of clients.
 MOST_FEATURES = 8_000_000

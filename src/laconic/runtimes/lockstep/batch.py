@@ -1,0 +1,118 @@
+"""What passes between the belief's scores of many clients' arms and their tails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What belief says of the arms of clients a … b: a leading axis of length 1 where all share the same points."""
+
+    points: Floats  # (w or 1, A, d)
+    features: Floats  # (w or 1, p, A)
+    mean: Floats  # (w or 1, A)
+    signal: Floats
+    residual: Floats
+
+    def chosen(self, column: Ints) -> Scores:
+        """The scores of one column a client."""
+        if len(column) == 1:  # without the cost of indexing by arrays
+            at = int(column[0])
+            return Scores(
+                points=self.points[0, at : at + 1],
+                features=self.features[:1, :, at],
+                mean=self.mean[0, at : at + 1],
+                signal=self.signal[0, at : at + 1],
+                residual=self.residual[0, at : at + 1],
+            )
+        rows = np.arange(len(column)) if len(self.mean) == len(column) else np.zeros(len(column), dtype=np.int64)
+        return Scores(
+            points=self.points[rows, column],
+            features=self.features[rows, :, column],
+            mean=self.mean[rows, column],
+            signal=self.signal[rows, column],
+            residual=self.residual[rows, column],
+        )
+
+    def upto(self, count: int) -> Scores:
+        """The scores of the first ``count`` clients."""
+        return Scores(
+            points=self.points[:count],
+            features=self.features[:count],
+            mean=self.mean[:count],
+            signal=self.signal[:count],
+            residual=self.residual[:count],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Exploring:
+    """What decides which arms can win: α, a number or one a client, and which arms there are; None where all are."""
+
+    alpha: float | Floats  # (w, 1)
+    there: Bools | None = None  # (w, A)
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """μ and the signal part of σ² of the arms of some clients, with their tails.
+
+    An arm that cannot win may have an upper bound of its signal, with which it still cannot.
+    """
+
+    mean: Floats  # (w, A)
+    signal: Floats  # (w, A)
+    explained: Callable[[Ints], Floats]  # of one column a client, what its tail keeps when the point is learnt
+
+
+@dataclass(frozen=True, eq=False)
+class NewPoints:
+    """Points that clients have just learnt the rewards of, one a client."""
+
+    scores: Scores
+    explained: Floats  # (w, …)
+    s: Floats  # (w,)
+    pull: Floats  # (w,)
+    error: Floats  # (w,) reward minus the belief's mean
+
+    def upto(self, count: int) -> NewPoints:
+        """Those of the first ``count`` clients."""
+        if count == len(self.s):
+            return self
+        explained, s, pull, error = (each[:count] for each in (self.explained, self.s, self.pull, self.error))
+        return NewPoints(self.scores.upto(count), explained, s, pull, error)
+
+
+class Rows(Protocol):
+    """How the tails of one kind of belief keep what they condition on."""
+
+    @property
+    def size(self) -> int:
+        """How many rows each client has."""
+        ...
+
+    def open_slot(self) -> None:
+        """Begin a new slot, with a zero row for everyone."""
+        ...
+
+    def predict(self, scores: Scores, clients: slice, *, total: Floats, exploring: Exploring) -> Prediction:
+        """The prediction of some clients, of whose tails' points ``total`` is the sum of the belief's signal."""
+        ...
+
+    def append(self, clients: slice, new: NewPoints) -> None:
+        """Put the new points of some clients into the slot that was opened last."""
+        ...
+
+    def compact(self) -> None:
+        """Shorten the rows where that changes nothing."""
+        ...
