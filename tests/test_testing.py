@@ -459,8 +459,9 @@ class Lighter(ShareData):
 
 
 class Forgetting(ShareStatistics):
-    def __post_init__(self) -> None:
-        """Leave ``replaces`` at what most phases say."""
+    """Says of ``replaces`` what most phases say."""
+
+    replaces = False
 
 
 class ByArrival(ShareStatistics):

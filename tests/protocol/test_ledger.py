@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laconic.protocol.codec import encode
-from laconic.protocol.ledger import Count, Direction, Ledger
+from laconic.protocol.ledger import Count, Direction, Ledger, Sizes
 from laconic.protocol.messages import Ask, Join, Part, Payload, Request
 from tests.protocol.federation import APPROX, DIS, LIN, Federation, name
 
@@ -62,6 +62,22 @@ def test_groups_are_those_of_a_list_of_single_messages(recorded: list[dict]) -> 
             address = tuple(message[key] for key in keys)
             expected[address] = expected.get(address, Count()) + Count(1, message["scalars"], message["bytes"])
         assert ledger.by(*keys) == expected
+
+
+@given(st.lists(st.lists(st.tuples(*[st.integers(0, 3)] * 4), max_size=4), max_size=4))
+def test_a_mailing_counts_what_its_messages_count_one_by_one(mailings: list[list[tuple[int, int, int, int]]]) -> None:
+    together, apart = Ledger(), Ledger()
+    for epoch, mailing in enumerate(mailings):
+        runs = [(first, first + more, scalars, size) for first, more, scalars, size in mailing]
+        together.record_mailing(Sizes.of(runs), epoch=epoch, phase="p", direction="up")
+        for first, last, scalars, size in runs:
+            for client in range(first, last + 1):
+                apart.record_alike(
+                    scalars=scalars, bytes=size, epoch=epoch, phase="p", direction="up", first=client, last=client
+                )
+    assert together.total == apart.total
+    for keys in SUBSETS:
+        assert together.by(*keys) == apart.by(*keys)
 
 
 @given(st.lists(st.tuples(st.integers(0, 8), st.sampled_from(["up", "down"]), st.integers(0, 1)), max_size=30))
