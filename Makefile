@@ -8,13 +8,14 @@ BIN     := $(VENV)/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check
 LOCKENV := .lockenv
 # Extras with a lock of their own, each in requirements/.
-LOCKS   := dev
+LOCKS   := dev docs
+DOCS    := .docsenv
 # One BLAS thread per process: workers do not fight over cores, and sums are added in one order.
 ONE_THREAD := MPLBACKEND=Agg OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test lint types layers tests bench lock clean
+.PHONY: help venv demo test lint types layers tests bench docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -54,6 +55,15 @@ tests: venv
 bench: venv ## run benchmarks/ (BENCH="..." passes options)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks $(BENCH)
 
+$(DOCS)/.installed: requirements/docs.txt
+	@$(PYTHON) -m venv --clear $(DOCS)
+	@$(DOCS)/bin/python -m pip --disable-pip-version-check install -qq --require-hashes -r requirements/docs.txt
+	@touch $@
+
+docs: $(DOCS)/.installed ## build the documentation in site/
+	$(DOCS)/bin/mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
 lock: ## resolve requirements/*.txt anew, with hashes, for every supported Python and platform
 	@$(PYTHON) -m venv $(LOCKENV)
 	@$(LOCKENV)/bin/python -m pip --disable-pip-version-check install -qq --upgrade uv
@@ -65,5 +75,5 @@ lock: ## resolve requirements/*.txt anew, with hashes, for every supported Pytho
 	done
 
 clean: ## remove everything made here
-	rm -rf $(VENV) $(LOCKENV) demo build dist .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(LOCKENV) $(DOCS) site demo build dist .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
