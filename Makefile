@@ -15,7 +15,7 @@ ONE_THREAD := MPLBACKEND=Agg OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_TH
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test lint types layers tests bench docs lock clean
+.PHONY: help venv demo test lint types layers browser tests bench docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -49,7 +49,16 @@ types: venv
 layers: venv
 	$(BIN)/lint-imports --no-logo
 
-tests: venv
+# A browser is not a Python package: Debian's is installed where that is allowed, else the test that needs it is skipped.
+browser:
+	@if ! command -v chromium > /dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	  echo "Installing Debian's chromium for the browser test."; \
+	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium; } \
+	    > /dev/null 2>&1 || true; \
+	fi
+	@command -v chromium > /dev/null || echo "No chromium here: the browser test will be skipped."
+
+tests: venv browser
 	$(ONE_THREAD) $(BIN)/pytest -n $(WORKERS)
 
 bench: venv ## run benchmarks/ (BENCH="..." passes options)

@@ -6,10 +6,9 @@ import ctypes
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cython_blas, lapack
 
-Floats = NDArray[np.float64]
+from laconic.arrays import Floats
 
 
 def _routine(name: Literal["dtrsm"], *arguments: Any) -> Any:

@@ -13,8 +13,9 @@ from itertools import groupby
 
 import numpy as np
 
-from benchmarks.blas import Floats, factor, factor_with_pivots, gaussian, solve
+from benchmarks.blas import factor, factor_with_pivots, gaussian, solve
 from benchmarks.schedule import Schedule, Segment, Sync, Turn
+from laconic.arrays import Floats
 
 #: How many entries a matrix of features of a history may have; more points are taken in parts.
 MOST_ENTRIES = 4_000_000

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from laconic.arrays import Ints
 from laconic.beliefs import ExactBelief, FiniteBelief, NystromEmbedding
 from laconic.problems.base import Instance
 from laconic.runtimes import Run
 
-Ints = NDArray[np.int64]
 Kind = Literal["exact", "linear", "nystrom", "blank"]
 
 

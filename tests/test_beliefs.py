@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
 
+from laconic.arrays import Floats
 from laconic.beliefs import (
     SLACK,
     Belief,
@@ -26,7 +27,6 @@ from laconic.beliefs import (
 from laconic.errors import InputError
 from laconic.kernels import Gaussian, Linear, Matern, as_kernel
 from tests import naive
-from tests.naive import Floats
 
 Step = tuple[Floats, Floats]
 

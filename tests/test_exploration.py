@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from laconic.arrays import Floats
 from laconic.errors import InputError
 from laconic.exploration import TIE, ExactTheory, Fixed, NystromTheory, Theory, tied_with_best
 from tests import naive
-from tests.naive import Floats
 
 POSITIVE = st.floats(0.01, 100)
 

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laconic.arrays import Floats
 from laconic.growing import GrowingPoints, GrowingRows, collapsed, first_appearances, key
-from tests.naive import Floats, merge_equal
+from tests.naive import merge_equal
 
 #: Which earlier version to extend, and by which points of a small alphabet, so that points repeat.
 STEPS = st.lists(st.tuples(st.integers(0, 30), st.lists(st.integers(0, 6), max_size=6)), max_size=14)

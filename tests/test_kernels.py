@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.gaussian_process import kernels as sk
 
+from laconic.arrays import Floats
 from laconic.errors import InputError, KernelError
 from laconic.kernels import (
     Foreign,
@@ -25,7 +26,7 @@ from laconic.kernels import (
     as_kernel,
     require_positive_definite,
 )
-from tests.naive import Floats, gaussian
+from tests.naive import gaussian
 
 OURS: list[Kernel] = [
     Gaussian(gamma=0.7),

@@ -18,6 +18,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process import kernels as sk
 
 from laconic.algorithms import Algorithm, ApproxDisKernelUCB, DisKernelUCB, DisLinUCB, NKernelUCB, OneKernelUCB
+from laconic.arrays import Floats
 from laconic.exploration import Theory
 from laconic.kernels import Gaussian, Linear, Matern
 from laconic.problems import Catalogue, Cosine, Log, Problem
@@ -30,7 +31,7 @@ from laconic.runtimes import RUNTIMES, Run, loopback, network, run
 from laconic.runtimes.network import Delivery, Network
 from laconic.triggers import Always, Never, Trigger
 from tests import naive
-from tests.naive import Floats, Naive
+from tests.naive import Naive
 
 CLOSE = 1e-8
 SEED = 7

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from laconic.arrays import Floats
 from laconic.kernels import Gaussian, Kernel, Linear
 from laconic.leverage import RANK_TOLERANCE, distinct, full_rank, sample
 from tests import naive
-from tests.naive import Floats
 
 
 def points(n: int, *, dim: int = 2, seed: int = 0) -> Floats:

@@ -6,9 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import lapack
 
+from laconic.arrays import Floats
 from laconic.errors import KernelError
 from laconic.linalg import LARGE_BLOCK, SMALL_BLOCK, GrowingFactor, lower_cholesky, pivoted_cholesky, solve_lower
-from tests.naive import Floats, gaussian, thin
+from tests.naive import gaussian, thin
 
 
 def positive_definite(n: int, *, seed: int = 0) -> Floats:

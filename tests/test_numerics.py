@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from laconic.algorithms import Algorithm, ApproxDisKernelUCB, DisKernelUCB, DisLinUCB, NKernelUCB, OneKernelUCB
+from laconic.arrays import Floats
 from laconic.beliefs import (
     Belief,
     ExactBelief,
@@ -30,7 +31,6 @@ from laconic.protocol.client import Client
 from laconic.runtimes import RUNTIMES, run
 from laconic.tail import Tail
 from tests import naive
-from tests.naive import Floats
 
 
 def nearly_equal(n: int, *, dim: int = 3, spread: float = 1e-9, seed: int = 0) -> Floats:

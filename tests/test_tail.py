@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
+from laconic.arrays import Floats
 from laconic.beliefs import (
     Belief,
     BlankEmbedding,
@@ -21,7 +22,6 @@ from laconic.beliefs import (
 from laconic.kernels import Gaussian
 from laconic.tail import COLLAPSE_FROM, NOTHING_NEW, Tail
 from tests import naive
-from tests.naive import Floats
 
 Step = tuple[Floats, Floats]
 LAM, GAMMA = 0.3, 1.5

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic.arrays import Floats
 from laconic.errors import InputError
-
-Floats = NDArray[np.float64]
 
 #: Larger numbers are refused: their squares overflow.
 MOST = 1e150

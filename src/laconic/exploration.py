@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from laconic.arrays import Bools, Floats
 from laconic.checks import require_at_least, require_finite_number, require_positive
 from laconic.errors import InputError
-
-Floats = NDArray[np.float64]
 
 #: Arms whose index is this close to the best, relative to the largest |μ| + ασ, tie with it.
 TIE = 1e-10
@@ -92,7 +90,7 @@ class NystromTheory:
         return (1.0 + 1.0 / root) * math.sqrt(lam) * self.theory.S + self.theory.R * noise
 
 
-def tied_with_best(mean: Floats, width: Floats, *, there: NDArray[np.bool_] | None = None) -> NDArray[np.bool_]:
+def tied_with_best(mean: Floats, width: Floats, *, there: Bools | None = None) -> Bools:
     """Which arms, along the last axis, have an index mean + width that ties with the best, among those that exist."""
     index, size = mean + width, np.abs(mean) + width
     if there is not None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from laconic.arrays import Floats, Ints
 
 
 def key(point: Floats) -> bytes:
@@ -15,7 +14,7 @@ def key(point: Floats) -> bytes:
     return (point + 0.0).tobytes()
 
 
-def first_appearances(X: Floats) -> NDArray[np.int64]:
+def first_appearances(X: Floats) -> Ints:
     """For each row of X the number of its distinct point, counted in order of first appearance."""
     numbers: dict[bytes, int] = {}
     return np.array([numbers.setdefault(key(x), len(numbers)) for x in X], dtype=np.int64)
@@ -103,7 +102,7 @@ class GrowingPoints:
         found = self.known.get(key(x), -1)
         return found if found < self.rows.size else -1
 
-    def rows_of(self, X: Floats) -> NDArray[np.int64]:
+    def rows_of(self, X: Floats) -> Ints:
         """Where this version has the rows of X first; −1 for those that it has not."""
         return np.array([self.row_of(x) for x in X], dtype=np.int64)
 

@@ -10,12 +10,10 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from laconic.arrays import Floats
 from laconic.checks import is_grid, require_finite_number, require_positive, require_whole
 from laconic.errors import InputError, KernelError
-
-Floats = NDArray[np.float64]
 
 #: Squared distances come from a matrix product while weight · (‖x‖² + ‖y‖²) is at most this: an error of about 2e-14.
 PRODUCT_UP_TO = 64.0

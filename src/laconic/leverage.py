@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from laconic.arrays import Bools, Floats, Ints
 from laconic.growing import first_appearances
 from laconic.kernels import Kernel
 from laconic.linalg import pivoted_cholesky
-
-Floats = NDArray[np.float64]
 
 #: A point is dropped from a dictionary when what the others leave of it is below this part of the largest k(x, x).
 RANK_TOLERANCE = 1e-10
@@ -17,21 +15,21 @@ RANK_TOLERANCE = 1e-10
 WHOLE_UP_TO = 2000
 
 
-def sample(variance: Floats, *, qbar: float, uniforms: Floats) -> NDArray[np.bool_]:
+def sample(variance: Floats, *, qbar: float, uniforms: Floats) -> Bools:
     """Which points ridge leverage score sampling keeps: p_s = min(1, q̄ σ̃²(x_s)), one uniform a point (Alg. 3)."""
     if np.isinf(qbar):
         return np.ones(len(variance), dtype=np.bool_)  # also a point without variance
     return np.asarray(uniforms < np.minimum(1.0, qbar * variance))
 
 
-def distinct(X: Floats) -> NDArray[np.int64]:
+def distinct(X: Floats) -> Ints:
     """The indices of the first appearance of each distinct row of X."""
     if len(X) == 0:
         return np.empty(0, dtype=np.int64)
     return np.unique(first_appearances(X), return_index=True)[1]
 
 
-def full_rank(kernel: Kernel, X: Floats) -> NDArray[np.int64]:
+def full_rank(kernel: Kernel, X: Floats) -> Ints:
     """Indices of rows of X that span what all rows span, in the order of a pivoted Cholesky of their kernel matrix."""
     candidates = distinct(X)
     points = X[candidates]

@@ -10,12 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
+from laconic.arrays import Floats
 from laconic.errors import KernelError
-
-Floats = NDArray[np.float64]
 
 #: Rows of a block: large enough for level-3 BLAS, small enough that the unfilled part of the last block is cheap.
 LARGE_BLOCK = 256

@@ -13,13 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from laconic.arrays import Floats
 from laconic.beliefs import Belief, View
 from laconic.growing import GrowingRows, first_appearances
 from laconic.linalg import SMALL_BLOCK, GrowingFactor, lower_cholesky, solve_lower
-
-Floats = NDArray[np.float64]
 
 #: A tail of an exact belief looks for repeated points to collapse when it is this long, and at each doubling.
 COLLAPSE_FROM = 32

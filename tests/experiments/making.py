@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from laconic import registry
+from laconic.arrays import Floats
 from laconic.experiments import parts
 from laconic.experiments.results import Curve, Results, Row
-
-Floats = NDArray[np.float64]
 
 
 def curve(*, regret: float = 1.0, scalars: int = 0, steps: int = 4) -> Curve:

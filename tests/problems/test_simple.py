@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from laconic.arrays import Floats
 from laconic.errors import InputError, ProblemError
 from laconic.problems import FromFunctions, Instance, Problem
-from laconic.problems.base import Floats
 
 
 def bowl(x: Floats) -> Floats:

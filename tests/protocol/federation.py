@@ -13,6 +13,7 @@ import numpy as np
 
 from laconic import ApproxDisKernelUCB, DisKernelUCB, DisLinUCB, Gaussian, NKernelUCB, OneKernelUCB, Random
 from laconic.algorithms import Algorithm
+from laconic.arrays import Floats
 from laconic.beliefs import ExactBelief, FiniteBelief, NystromEmbedding
 from laconic.protocol.client import Client, ClientState, Decision
 from laconic.protocol.ledger import Ledger
@@ -21,7 +22,6 @@ from laconic.protocol.outcome import Outcome
 from laconic.protocol.phases import ShareStatistics
 from laconic.protocol.server import Server, ServerState
 from tests import naive
-from tests.naive import Floats
 
 GAMMA = 1.0
 PROBES = np.array([[0.0, 0.0], [0.5, -1.0], [-1.5, 0.25], [1.0, 1.0]])

@@ -20,6 +20,7 @@ from laconic import (
     ShareData,
 )
 from laconic.algorithms import Algorithm
+from laconic.arrays import Floats
 from laconic.beliefs import Belief, ExactBelief, FiniteBelief
 from laconic.errors import KernelError, ProtocolError
 from laconic.exploration import Fixed
@@ -28,7 +29,6 @@ from laconic.protocol.messages import Ask, Install, Leave, Merged, Part, Payload
 from laconic.protocol.outcome import Absorb, AbsorbTogether, absorb_alone
 from laconic.protocol.server import Server, ServerState
 from laconic.triggers import Always
-from tests.naive import Floats
 from tests.protocol.federation import APPROX, DIS, LIN, LOCAL, Federation, name, snapshot
 from tests.protocol.test_coverage import warm
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from laconic import DisKernelUCB, DisLinUCB, Gaussian, Theory
 from laconic.algorithms import Algorithm
+from laconic.arrays import Floats
 from laconic.errors import LocalProtocolError, ProtocolError
 from laconic.protocol.client import Client, ClientState
 from laconic.protocol.codec import decode_state, encode_state
 from laconic.protocol.saving import SavedClient, restore, save
 from laconic.tail import COLLAPSE_FROM
-from tests.naive import Floats
 from tests.protocol.federation import APPROX, DIS, EVERY, LIN, LOCAL, Federation, frozen, name, snapshot
 from tests.protocol.test_transitions import client_in
 

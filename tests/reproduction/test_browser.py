@@ -26,6 +26,7 @@ def opened(page: Path, *, width: int, profile: Path) -> tuple[str, list[str]]:
     done = subprocess.run(
         [
             *(str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}"),
+            *("--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
             *("--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr", "--v=0"),
             *("--virtual-time-budget=60000", f"--window-size={width},900", "--dump-dom", measured.as_uri()),
         ],

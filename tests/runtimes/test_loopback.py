@@ -22,6 +22,7 @@ from laconic import (
     run,
 )
 from laconic.algorithms import Algorithm
+from laconic.arrays import Floats
 from laconic.problems.base import Instance, Round
 from laconic.protocol.codec import encode
 from laconic.protocol.ledger import Count, Direction, Ledger
@@ -30,7 +31,6 @@ from laconic.randomness import Role, generator
 from laconic.runtimes.loopback import play
 from laconic.runtimes.network import Delivery, Network
 from tests import naive
-from tests.naive import Floats
 
 DIM, ARMS = 3, 5
 EVERY: list[Algorithm] = [

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-from numpy.typing import NDArray
-
+from laconic.arrays import Floats
 from laconic.beliefs.base import Belief
 from laconic.beliefs.embeddings import NystromEmbedding
 from laconic.beliefs.exact import ExactBelief
 from laconic.beliefs.finite import FiniteBelief, Statistics
 from laconic.errors import InputError
-
-Floats = NDArray[np.float64]
 
 
 def with_dictionary(belief: Belief, dictionary: Floats) -> FiniteBelief:

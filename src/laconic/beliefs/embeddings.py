@@ -7,13 +7,11 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from laconic.arrays import Floats
 from laconic.beliefs.base import column_squares
 from laconic.kernels import Kernel
 from laconic.linalg import lower_cholesky, solve_lower_in_place
-
-Floats = NDArray[np.float64]
 
 
 class Embedding(Protocol):

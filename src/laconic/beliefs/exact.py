@@ -7,14 +7,12 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from laconic.arrays import Floats, Ints
 from laconic.beliefs.base import View, column_squares, weighted
 from laconic.growing import GrowingPoints, collapsed, key
 from laconic.kernels import Kernel
 from laconic.linalg import GrowingFactor, lower_cholesky, solve_lower
-
-Floats = NDArray[np.float64]
 
 #: New points are factored this many at a time, which bounds the memory that growing takes.
 CHUNK_ROWS = 1024
@@ -131,7 +129,7 @@ class ExactBelief:
             return self._rebuilt(X, counts, sums)
         return self._grown(X, counts, sums)
 
-    def _recounted(self, rows: NDArray[np.int64] | int, counts: Floats | float, sums: Floats | float) -> ExactBelief:
+    def _recounted(self, rows: Ints | int, counts: Floats | float, sums: Floats | float) -> ExactBelief:
         """The belief with more rewards of points that it has: only the diagonal of its matrix changes."""
         new_counts, new_sums = self.counts.copy(), self.sums.copy()
         new_counts[rows] += counts

@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from laconic.arrays import Floats
 from laconic.beliefs.base import View, column_squares, weighted
 from laconic.beliefs.embeddings import Embedding, NystromEmbedding
 from laconic.linalg import lower_cholesky, solve_lower, solve_lower_in_place
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

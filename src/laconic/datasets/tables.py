@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic.arrays import Floats
 from laconic.datasets.cache import Source, zip_members
 from laconic.datasets.layout import SEPARATORS, SPOKEN, first_lines, listed, numbered_rows, short, split, to_number
 from laconic.datasets.streams import ZIP, head, magic, opened
 from laconic.errors import ProblemError
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 
 BLOCK_ROWS = 1 << 14

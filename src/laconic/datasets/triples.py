@@ -13,12 +13,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic.arrays import Floats
 from laconic.datasets.cache import Source, zip_members
 from laconic.datasets.layout import ROLES, SPACE, Layout, named_columns, rows, short, sniff_layout, to_number
 from laconic.datasets.streams import ZIP, head, magic, opened
 from laconic.errors import ProblemError
 
-Floats = NDArray[np.float64]
 Codes = NDArray[np.int32]
 
 PARQUET = b"PAR1"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic.arrays import Floats, Ints
 from laconic.errors import InputError
 from laconic.experiments.grid import Params, Setting
 from laconic.report.table import Table, amount, count, number, spread
@@ -32,11 +33,11 @@ HEADERS = ("algorithm", "regret", "scalars", "bytes", "messages", "syncs", "dict
 class Curve:
     """Regret and communication so far, at up to 500 of a run's steps."""
 
-    t: NDArray[np.int64]
-    regret: NDArray[np.float64]
-    scalars: NDArray[np.int64]
-    syncs: NDArray[np.int64]
-    dictionary: NDArray[np.int64]  # |S|, 0 as long as there is none
+    t: Ints
+    regret: Floats
+    scalars: Ints
+    syncs: Ints
+    dictionary: Ints  # |S|, 0 as long as there is none
 
     @classmethod
     def of(cls, run: Run) -> Curve:
@@ -61,7 +62,7 @@ class Curve:
     __hash__ = None  # type: ignore[assignment]  # holds arrays
 
 
-def _after_each(at_sync: NDArray[Any]) -> NDArray[np.int64]:
+def _after_each(at_sync: NDArray[Any]) -> Ints:
     """What is counted at syncs, by the number of syncs so far."""
     return np.concatenate([[0], at_sync]).astype(np.int64)
 

@@ -5,11 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from laconic.arrays import Bools, Floats
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from laconic.arrays import Floats
 from laconic.checks import require_no_grid, require_one_of, require_whole
 from laconic.errors import InputError
-from laconic.problems.base import Floats, Round
+from laconic.problems.base import Round
 from laconic.problems.rounds import check_opening
 from laconic.problems.synthetic import REWARDS, check_sizes, draw_theta, in_ball, inner
 from laconic.randomness import Role, generator

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from laconic.arrays import Floats
 from laconic.checks import require_no_grid, require_whole, seen
 from laconic.datasets import cache
 from laconic.datasets.cache import Source
@@ -19,7 +20,7 @@ from laconic.datasets.prepared import Arrays, combined_hash, prepared, stamps
 from laconic.datasets.streams import content_hash
 from laconic.datasets.tables import Column, Shape, Words, column_at, has_header, own_source, read_table, sniff_table
 from laconic.errors import InputError, ProblemError
-from laconic.problems.base import Floats, Round
+from laconic.problems.base import Round
 from laconic.problems.rounds import check_opening
 from laconic.randomness import Role, generator
 

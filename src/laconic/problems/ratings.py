@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic.arrays import Bools, Floats, Ints
 from laconic.checks import require_finite_number, require_no_grid, require_one_of, require_whole, seen
 from laconic.datasets import cache
 from laconic.datasets.cache import Source
@@ -23,12 +24,12 @@ from laconic.datasets.prepared import Arrays, prepared, stamps
 from laconic.datasets.streams import content_hash
 from laconic.datasets.triples import Triples, ratings_source, read_triples
 from laconic.errors import InputError, ProblemError
-from laconic.problems.base import Floats, Round
+from laconic.problems.base import Round
 from laconic.problems.rounds import check_opening
 from laconic.randomness import Role, generator
 
 Codes = NDArray[np.int32]
-Whole = NDArray[np.int64]
+Whole = Ints
 
 # What is used when nothing is asked for, or as much of it as a file has.
 USERS, ITEMS, DIMS, ARMS = 2000, 10_000, 10, 20
@@ -260,7 +261,7 @@ def _make(source: Source, asked: Mapping[str, int | None], columns: str | None) 
     }
 
 
-def _most(codes: Codes, *, total: int, what: str, asked: int | None, label: str) -> NDArray[np.bool_]:
+def _most(codes: Codes, *, total: int, what: str, asked: int | None, label: str) -> Bools:
     """Which users or items have the most ratings; of equals those that appear first."""
     if asked is not None and asked > total:
         raise ProblemError(f"{label} has {total:,} {what}, but {what}={asked:,} were asked for; try {what}={total}")
@@ -273,7 +274,7 @@ def _most(codes: Codes, *, total: int, what: str, asked: int | None, label: str)
     return kept
 
 
-def _merged(read: Triples, *, users: NDArray[np.bool_], items: NDArray[np.bool_]) -> tuple[Codes, Floats]:
+def _merged(read: Triples, *, users: Bools, items: Bools) -> tuple[Codes, Floats]:
     """The pairs of chosen users and items in order, each once, with the mean of its ratings."""
     chosen = users[read.users] & items[read.items]
     keys = read.users[chosen].astype(np.int64) * read.n_items + read.items[chosen]

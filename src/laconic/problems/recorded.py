@@ -17,9 +17,10 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import ArrayLike, NDArray
 
+from laconic.arrays import Bools, Floats
 from laconic.checks import finite_array, real_array, require_whole
 from laconic.errors import InputError, OutputError, ProblemError
-from laconic.problems.base import Bools, Floats, Instance, Round
+from laconic.problems.base import Instance, Round
 from laconic.problems.rounds import check_opening, check_round, check_rows
 
 FORMAT = "arms (steps × arms × d), means (steps × arms), noise (steps), perhaps mask (steps × arms)"

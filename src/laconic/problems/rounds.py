@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from laconic.arrays import Bools, Floats
 from laconic.checks import any_array, first_non_finite, real_array, require_no_grid, require_whole
 from laconic.errors import InputError, ProblemError
-from laconic.problems.base import Bools, Floats, Round
+from laconic.problems.base import Round
 
 SHARED = "that of arms without its features"
 

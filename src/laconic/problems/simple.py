@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from laconic.arrays import Floats
 from laconic.checks import real_array, require_at_least
 from laconic.errors import InputError, ProblemError
-from laconic.problems.base import Floats, Round
+from laconic.problems.base import Round
 from laconic.problems.rounds import check_opening, check_round
 from laconic.randomness import Role, generator
 

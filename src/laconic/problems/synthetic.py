@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from laconic.arrays import Floats
 from laconic.checks import require_at_least, require_no_grid, require_whole
-from laconic.problems.base import Floats, Round
+from laconic.problems.base import Round
 from laconic.problems.rounds import check_opening
 from laconic.randomness import Role, generator
 

@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from laconic.arrays import Floats
 from laconic.beliefs import Belief, View
 from laconic.checks import MOST, finite_array, require_finite_number, require_whole
 from laconic.errors import InputError, LocalProtocolError, RemoteProtocolError, UnknownDecision
@@ -46,8 +47,6 @@ from laconic.protocol.plan import Plan
 from laconic.protocol.received import belief_of, sound
 from laconic.randomness import Role, generator
 from laconic.tail import Tail
-
-Floats = NDArray[np.float64]
 
 
 class ClientState(Enum):

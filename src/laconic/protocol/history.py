@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
+from laconic.arrays import Floats
 from laconic.growing import GrowingRows
-
-Floats = NDArray[np.float64]
 
 
 class History:

@@ -7,9 +7,6 @@ from __future__ import annotations
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
-
-Floats = NDArray[np.float64]
 
 
 class Payload(msgspec.Struct, frozen=True, eq=False, omit_defaults=True):

@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
+from laconic.arrays import Floats
 from laconic.beliefs import Belief, ExactBelief, restored
 from laconic.checks import MOST
 from laconic.errors import InputError, KernelError, RemoteProtocolError
 from laconic.protocol.messages import Payload
 from laconic.protocol.phases import check_statistics
-
-Floats = NDArray[np.float64]
 
 
 def expect_shapes(arrays: dict[str, Floats], shapes: dict[str, tuple[int, ...]]) -> None:

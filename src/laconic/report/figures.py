@@ -12,11 +12,9 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
-from numpy.typing import NDArray
 
+from laconic.arrays import Floats, Ints
 from laconic.report.table import amount, number
-
-Floats = NDArray[np.float64]
 
 # Okabe and Ito's palette without its yellow, and a shade darker where labels would be too light on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#C2619A", "#000000", "#B07A00", "#3B9BD6")
@@ -45,7 +43,7 @@ class Line:
     """One algorithm with one setting, in both panels."""
 
     label: str
-    t: NDArray[np.int64]
+    t: Ints
     regret: Band
     scalars: Band
 

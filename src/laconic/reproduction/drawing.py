@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from laconic.arrays import Floats
 from laconic.experiments.results import Group, Results
 from laconic.experiments.tuning import best_of
 from laconic.report import charts
@@ -107,7 +107,7 @@ def _curves(groups: Iterable[Group], metric: str) -> list[Record]:
 
 
 def _curve(group: Group, metric: str) -> Iterator[Record]:
-    runs: NDArray[np.float64] = np.array([getattr(row.curve, metric) for row in group.rows], dtype=np.float64)
+    runs: Floats = np.array([getattr(row.curve, metric) for row in group.rows], dtype=np.float64)
     t = group.rows[0].curve.t
     kept = np.unique(np.linspace(0, len(t) - 1, min(len(t), POINTS)).round().astype(np.int64))
     band = Band.of(runs)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.algorithms import Algorithm
+from laconic.arrays import Floats, Ints
 from laconic.beliefs import Belief
 from laconic.problems.base import Round
 from laconic.protocol.ledger import Ledger
@@ -23,10 +24,10 @@ class Run:
     clients: int
     rounds: int
     choices: NDArray[np.int32]  # (NT,) the chosen arm of each step
-    regrets: NDArray[np.float64]  # (NT,) the pseudo-regret of each step
-    sync_steps: NDArray[np.int64]  # the steps t = 1 … NT after which a sync ran
-    dictionary_sizes: NDArray[np.int64]  # |S| after each sync, 0 before the first dictionary; empty where there is none
-    scalars_at_sync: NDArray[np.int64]  # all scalars sent up to and with each sync
+    regrets: Floats  # (NT,) the pseudo-regret of each step
+    sync_steps: Ints  # the steps t = 1 … NT after which a sync ran
+    dictionary_sizes: Ints  # |S| after each sync, 0 before the first dictionary; empty where there is none
+    scalars_at_sync: Ints  # all scalars sent up to and with each sync
     ledger: Ledger
     seconds: float  # without making the problem's arms
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from laconic.arrays import Floats
 from laconic.beliefs import Belief, View
-from laconic.checks import Floats
 from laconic.protocol.codec import decode, encode
 from laconic.protocol.messages import Payload, Welcome, payload_of
 from laconic.protocol.received import belief_of

@@ -8,14 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from laconic.arrays import Floats
 from laconic.beliefs import Belief, View
 from laconic.problems.synthetic import in_ball
 from laconic.protocol.messages import Payload
 from laconic.randomness import Role, generator
-
-Floats = NDArray[np.float64]
 
 #: Two routes to the same number may differ by this much, relative to its size or to 1.
 CLOSE = 1e-7

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from laconic.checks import Floats, require_whole
+from laconic.arrays import Floats
+from laconic.checks import require_whole
 from laconic.kernels import Kernel, as_kernel
 from laconic.testing.claims import Subject, close, points, require_array, same
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from laconic.arrays import Floats
 from laconic.beliefs import Belief
-from laconic.checks import Floats
 from laconic.errors import RemoteProtocolError
 from laconic.exploration import Fixed
 from laconic.problems import Catalogue

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from laconic.arrays import Floats
 from laconic.beliefs import Belief
-from laconic.checks import Floats
 from laconic.protocol.client import Client
 from laconic.protocol.codec import decode, encode
 from laconic.protocol.messages import Message, Request

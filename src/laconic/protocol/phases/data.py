@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from laconic.arrays import Ints
 from laconic.beliefs import Belief, ExactBelief
 from laconic.errors import InputError, RemoteProtocolError
 from laconic.protocol.messages import Payload
@@ -23,11 +23,11 @@ class _SharedData:
     """All new points in client order, and how many of them are each client's own."""
 
     payload: Payload
-    clients: NDArray[np.int64]  # ascending
-    counts: NDArray[np.int64]
+    clients: Ints  # ascending
+    counts: Ints
 
     @cached_property
-    def stops(self) -> NDArray[np.int64]:
+    def stops(self) -> Ints:
         """Where each client's own points end."""
         return np.cumsum(self.counts)
 

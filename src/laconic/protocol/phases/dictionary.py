@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from laconic.arrays import Bools, Floats
 from laconic.beliefs import Belief, FiniteBelief, NystromEmbedding, with_dictionary
 from laconic.checks import is_grid, require_positive
 from laconic.leverage import full_rank, sample
@@ -16,8 +16,6 @@ from laconic.protocol.phases.base import Phase
 from laconic.protocol.phases.mail import Mail
 from laconic.protocol.phases.members import Member, Members
 from laconic.protocol.phases.payloads import check_points, chunks, joined, points_of
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -37,13 +35,13 @@ class AgreeOnDictionary(Phase):
         kept = self._proposed(member, member.installed.view(member.points).variance)
         return Payload(values={"points": member.points[kept], "rewards": member.rewards[kept]})
 
-    def _proposed(self, member: Member, variance: Floats) -> NDArray[np.bool_]:
+    def _proposed(self, member: Member, variance: Floats) -> Bools:
         kept = self.pick(member, variance)
         if len(kept) and not kept.any() and member.fired and not member.installed.dictionary_size:
             kept[np.argmax(variance)] = True  # the first dictionary must not be empty
         return kept
 
-    def pick(self, member: Member, variance: Floats) -> NDArray[np.bool_]:
+    def pick(self, member: Member, variance: Floats) -> Bools:
         """Which own points a client proposes; another dictionary is another `pick`."""
         return sample(variance, qbar=self.qbar, uniforms=member.random().random(len(variance)))
 

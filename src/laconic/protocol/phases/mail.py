@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from laconic.arrays import Ints
 from laconic.protocol.messages import Payload
 
 
@@ -19,7 +19,7 @@ class Mail:
     payloads of a kind have in common from one sync to the next; None where nothing is known of them.
     """
 
-    kind_of: NDArray[np.int64]
+    kind_of: Ints
     payload: Callable[[int], Payload]
     shape: tuple[str | int, ...] | None = None
 
@@ -34,7 +34,7 @@ class Mail:
         return cls(kind_of=np.arange(len(payloads)), payload=payloads.__getitem__)
 
     @classmethod
-    def of_points(cls, counts: NDArray[np.int64], *, dim: int, control: dict[str, float]) -> Mail:
+    def of_points(cls, counts: Ints, *, dim: int, control: dict[str, float]) -> Mail:
         """Payloads of so many points with their rewards."""
         return cls(
             kind_of=counts,

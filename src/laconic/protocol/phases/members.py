@@ -6,11 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from laconic.arrays import Floats, Ints
 from laconic.beliefs import Belief
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,8 +32,8 @@ class Members:
     draft: Belief
     points: Floats  # (N, L, d) their own histories, row i those of client i
     rewards: Floats  # (N, L)
-    lengths: NDArray[np.int64]  # (N,) how many of the L each has
-    covered: NDArray[np.int64]  # (N,)
+    lengths: Ints  # (N,) how many of the L each has
+    covered: Ints  # (N,)
     fired: int
     random: Callable[[int], np.random.Generator]
 
@@ -68,7 +66,7 @@ class Members:
             random=lambda: self.random(client),
         )
 
-    def since(self, first: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def since(self, first: Ints) -> tuple[Ints, Ints]:
         """The observations that each client has from its number ``first`` on: clients, ascending, and their numbers."""
         counts = self.lengths - first
         if counts.max(initial=0) <= 1:  # as after every interaction

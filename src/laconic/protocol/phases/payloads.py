@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from laconic.arrays import Floats
 from laconic.checks import MOST
 from laconic.errors import RemoteProtocolError
 from laconic.protocol.messages import Payload
-
-Floats = NDArray[np.float64]
 
 #: How many entries a matrix of features may have while histories are summed up.
 CHUNK_ENTRIES = 4_000_000

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.problems.base import Bools, Floats, Round
+from laconic.arrays import Bools, Floats, Ints
+from laconic.problems.base import Round
 
 #: An odd number whose multiples are spread over all 64 bits.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
@@ -25,8 +26,8 @@ class Arms:
     arms: Floats  # (N, A, d)
     mask: Bools | None
     shared: Floats | None  # (U, d)
-    index: NDArray[np.int64] | None  # (N, A)
-    first_equal: NDArray[np.int64] | None = None  # (N, A) the first arm of its set that each equals; None: all differ
+    index: Ints | None  # (N, A)
+    first_equal: Ints | None = None  # (N, A) the first arm of its set that each equals; None: all differ
 
     @classmethod
     def of(cls, round_: Round) -> Arms:
@@ -46,7 +47,7 @@ class Arms:
         return self.arms[first:last].reshape(-1, self.arms.shape[2]) if self.shared is None else self.shared
 
 
-def distinct_rows(rows: Floats, *, at_most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+def distinct_rows(rows: Floats, *, at_most: int) -> tuple[Ints, Ints] | None:
     """The first appearance of each distinct row, and each row's number among them; None when there are too many."""
     _, first, number = np.unique(_hashes(rows), return_index=True, return_inverse=True)
     if len(first) > at_most or not np.array_equal(rows[first][number], rows):
@@ -54,13 +55,13 @@ def distinct_rows(rows: Floats, *, at_most: int) -> tuple[NDArray[np.int64], NDA
     return first, number
 
 
-def _first_equal(arms: Floats) -> NDArray[np.int64] | None:
+def _first_equal(arms: Floats) -> Ints | None:
     """For each arm the first of its set that is the same point; None when no set has a point twice."""
     hashes = _hashes(arms)
     ordered = np.sort(hashes, axis=1)
     if not (ordered[:, 1:] == ordered[:, :-1]).any():
         return None
-    first: NDArray[np.int64] = (hashes[:, :, None] == hashes[:, None, :]).argmax(axis=2)
+    first: Ints = (hashes[:, :, None] == hashes[:, None, :]).argmax(axis=2)
     same = (np.take_along_axis(arms, first[:, :, None], axis=1) == arms).all(axis=2)  # hashes may agree by chance
     return np.where(same, first, np.arange(arms.shape[1]))
 

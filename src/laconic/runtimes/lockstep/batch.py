@@ -7,11 +7,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from laconic.arrays import Bools, Floats, Ints
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from laconic.arrays import Floats, Ints
 from laconic.beliefs import ExactBelief
 from laconic.growing import first_appearances
 from laconic.linalg import lower_cholesky, solve_lower
-from laconic.runtimes.lockstep.batch import Exploring, Floats, NewPoints, Prediction, Scores
+from laconic.runtimes.lockstep.batch import Exploring, NewPoints, Prediction, Scores
 
 #: Exact tails look for repeated points when they are this long, and at each doubling.
 COLLAPSE_FROM = 48
@@ -99,7 +99,7 @@ class ExactRows:
                 self._merge(client, first, number, *(each[client] for each in old))
         self._look_at = max(COLLAPSE_FROM, 2 * self.size)
 
-    def _groups(self, client: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _groups(self, client: int) -> tuple[Ints, Ints]:
         """The first row of each distinct point of a client, and the number of every row's point; −1 for no point."""
         rows = np.flatnonzero(self.counts[client, : self.size])
         number = np.full(self.points.shape[1], -1)
@@ -109,8 +109,8 @@ class ExactRows:
     def _merge(
         self,
         client: int,
-        first: NDArray[np.int64],
-        number: NDArray[np.int64],
+        first: Ints,
+        number: Ints,
         points: Floats,
         features: Floats,
         errors: Floats,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import blas
 
-from laconic.runtimes.lockstep.batch import Bools, Exploring, Floats, Ints, NewPoints, Prediction, Scores
+from laconic.arrays import Bools, Floats, Ints
+from laconic.runtimes.lockstep.batch import Exploring, NewPoints, Prediction, Scores
 
 #: Rows are folded into E when there are so many of them, and the first time not before this share of the rank.
 FOLD_FROM, FOLD_SHARE = 32, 0.25

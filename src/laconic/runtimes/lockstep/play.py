@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.algorithms import Algorithm
+from laconic.arrays import Floats, Ints
 from laconic.beliefs import SMALL_FACTOR, Belief, ExactBelief
 from laconic.errors import InputError
 from laconic.exploration import Fixed, tied_with_best
-from laconic.problems.base import Floats, Instance, Round
+from laconic.problems.base import Instance, Round
 from laconic.problems.rounds import check_round
 from laconic.protocol.phases import Members
 from laconic.protocol.plan import Plan
@@ -25,8 +26,6 @@ from laconic.runtimes.lockstep.scores import RoundScores
 from laconic.runtimes.lockstep.sync import Postmaster
 from laconic.runtimes.lockstep.tails import Tails
 from laconic.runtimes.trace import Recorder, Run
-
-Ints = NDArray[np.int64]
 
 
 def play(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from laconic.arrays import Floats
 from laconic.beliefs import Belief, ExactBelief, View
 from laconic.growing import GrowingRows
-from laconic.problems.base import Floats
 from laconic.runtimes.lockstep.arms import Arms
 from laconic.runtimes.lockstep.batch import Scores
 

@@ -14,8 +14,8 @@ from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from laconic.arrays import Ints
 from laconic.beliefs import Belief
 from laconic.protocol.codec import size
 from laconic.protocol.ledger import Direction, Ledger, Sizes
@@ -23,8 +23,6 @@ from laconic.protocol.messages import Ask, Install, Merged, Message, Part, Paylo
 from laconic.protocol.phases import Mail, Members, Phase
 from laconic.protocol.plan import Plan
 from laconic.protocol.received import sound
-
-Ints = NDArray[np.int64]
 
 #: Whole numbers from each of these on take more bytes in msgpack.
 _WIDER_FROM = [2**7, 2**8, 2**16, 2**32]

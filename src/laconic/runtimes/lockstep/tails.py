@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from laconic.arrays import Floats, Ints
 from laconic.beliefs import Belief, ExactBelief
 from laconic.errors import InputError
-from laconic.runtimes.lockstep.batch import Exploring, Floats, Ints, NewPoints, Prediction, Rows, Scores
+from laconic.runtimes.lockstep.batch import Exploring, NewPoints, Prediction, Rows, Scores
 from laconic.runtimes.lockstep.exact_rows import ExactRows
 from laconic.runtimes.lockstep.finite_rows import FiniteRows
 from laconic.tail import News
