@@ -149,9 +149,10 @@ def _varied(panel: Panel) -> dict[tuple[str, float], dict[str, Group]]:
 
 def _c1(best: Best, problem: str) -> Check:
     rival = min((best[name] for name in FIVE if name != ALWAYS), key=lambda group: _mean(group, "regret"))
-    others = f"the smallest of the others {_regret(rival)}, {rival.algorithm}"
-    smallest = _mean(best[ALWAYS], "regret") <= _mean(rival, "regret")
-    return Check(((f"regret of OneKernelUCB {_regret(best[ALWAYS])}; {others}", smallest),))
+    behind = _mean(rival, "regret") - _mean(best[ALWAYS], "regret")
+    apart = "as much" if behind == 0 else f"{abs(behind):.3g} {'more' if behind > 0 else 'less'}"
+    others = f"the smallest of the others {_regret(rival)}, {rival.algorithm}: {apart}"
+    return Check(((f"regret of OneKernelUCB {_regret(best[ALWAYS])}; {others}", behind >= 0),))
 
 
 def _c2(best: Best, problem: str) -> Check:
