@@ -214,3 +214,20 @@ def test_pivoting_asks_for_no_more_rows_than_it_takes() -> None:
         return np.asarray(X[j] @ X.T)
 
     assert pivoted_cholesky(row, np.sum(X**2, axis=1), tolerance=1e-9) == asked
+
+
+@pytest.mark.parametrize("n", [3, SMALL_BLOCK, 40, LARGE_BLOCK])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_factor_made_whole_grows_as_one_that_was_grown(n: int, dtype: str) -> None:
+    A = positive_definite(n + 20)
+    L = lower_cholesky(A[:n, :n])
+    whole = GrowingFactor.of(L, dtype=np.dtype(dtype))
+    kept = L.copy()
+    for seed in (0, 1):  # twice from the same factor
+        longer = A.copy()
+        longer[n:, n:] += seed * np.eye(20)
+        factor, _ = extension(whole, longer)
+        tolerance = 1e-12 if dtype == "float64" else 1e-4
+        np.testing.assert_allclose(factor.matrix(), lower_cholesky(longer), atol=tolerance)
+    np.testing.assert_allclose(whole.matrix(), kept, atol=1e-6 if dtype == "float32" else 0.0)
+    np.testing.assert_array_equal(L, kept)

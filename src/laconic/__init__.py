@@ -26,12 +26,17 @@ if TYPE_CHECKING:
     from laconic.experiments.compare import compare
     from laconic.experiments.grid import grid
     from laconic.experiments.results import Results
-    from laconic.exploration import Theory
+    from laconic.exploration import Fixed, Theory
     from laconic.kernels import Gaussian, Kernel, Linear, Matern, Polynomial, RationalQuadratic
     from laconic.problems import Catalogue, Cosine, FromFunctions, Log, PolynomialReward, Problem, Recorded, Round
+    from laconic.problems.clustered import Clustered, Magic, Mushroom, Shuttle
+    from laconic.problems.ratings import MovieLens, Ratings, Yelp
+    from laconic.problems.recorded import save_recorded
     from laconic.protocol.client import Client, Decision
+    from laconic.protocol.ledger import Ledger
     from laconic.protocol.phases import AgreeOnDictionary, Phase, ShareData, ShareStatistics
     from laconic.protocol.plan import Plan
+    from laconic.protocol.saving import restore, save
     from laconic.protocol.server import Server
     from laconic.runtimes import Run, run
     from laconic.triggers import Always, Determinant, Every, Never, Trigger, Variance
@@ -53,7 +58,7 @@ _HOMES = {
     "laconic.experiments.compare": ("compare",),
     "laconic.experiments.grid": ("grid",),
     "laconic.experiments.results": ("Results",),
-    "laconic.exploration": ("Theory",),
+    "laconic.exploration": ("Fixed", "Theory"),
     "laconic.kernels": ("Gaussian", "Kernel", "Linear", "Matern", "Polynomial", "RationalQuadratic"),
     "laconic.problems": (
         "Catalogue",
@@ -65,9 +70,14 @@ _HOMES = {
         "Recorded",
         "Round",
     ),
+    "laconic.problems.clustered": ("Clustered", "Magic", "Mushroom", "Shuttle"),
+    "laconic.problems.ratings": ("MovieLens", "Ratings", "Yelp"),
+    "laconic.problems.recorded": ("save_recorded",),
     "laconic.protocol.client": ("Client", "Decision"),
+    "laconic.protocol.ledger": ("Ledger",),
     "laconic.protocol.phases": ("AgreeOnDictionary", "Phase", "ShareData", "ShareStatistics"),
     "laconic.protocol.plan": ("Plan",),
+    "laconic.protocol.saving": ("restore", "save"),
     "laconic.protocol.server": ("Server",),
     "laconic.runtimes": ("Run", "run"),
     "laconic.triggers": ("Always", "Determinant", "Every", "Never", "Trigger", "Variance"),
@@ -81,21 +91,27 @@ __all__ = [
     "ApproxDisKernelUCB",
     "Catalogue",
     "Client",
+    "Clustered",
     "Cosine",
     "Decision",
     "Determinant",
     "DisKernelUCB",
     "DisLinUCB",
     "Every",
+    "Fixed",
     "FromFunctions",
     "Gaussian",
     "InputError",
     "Kernel",
     "KernelError",
     "LaconicError",
+    "Ledger",
     "Linear",
     "Log",
+    "Magic",
     "Matern",
+    "MovieLens",
+    "Mushroom",
     "NKernelUCB",
     "Never",
     "OneKernelUCB",
@@ -107,6 +123,7 @@ __all__ = [
     "ProblemError",
     "ProtocolError",
     "Random",
+    "Ratings",
     "RationalQuadratic",
     "Recorded",
     "Results",
@@ -115,12 +132,17 @@ __all__ = [
     "Server",
     "ShareData",
     "ShareStatistics",
+    "Shuttle",
     "Theory",
     "Trigger",
     "Variance",
+    "Yelp",
     "compare",
     "grid",
+    "restore",
     "run",
+    "save",
+    "save_recorded",
 ]
 
 

@@ -1,18 +1,20 @@
 from __future__ import annotations
 
-from laconic import ApproxDisKernelUCB, Cosine, DisKernelUCB, Gaussian
+from laconic import ApproxDisKernelUCB, Catalogue, Cosine, DisKernelUCB, Gaussian, Problem
 from laconic.experiments.config import Experiment
 from laconic.experiments.sensitivity import Study, study
 from laconic.experiments.spec import Sensitivity
 from tests.experiments.making import results
 from tests.reproduction.making import run_of
 
+FRESH = Cosine()
 
-def around(gamma: float, **values: tuple[float, ...]) -> Study:
+
+def around(gamma: float, problem: Problem = FRESH, **values: tuple[float, ...]) -> Study:
     """The study around an Approx of which γ has turned out best."""
     tried = [ApproxDisKernelUCB(Gaussian(gamma=each), alpha=0.1) for each in (0.1, 4.0)]
     found = results(*(run_of(each, regret=abs(each.kernel.gamma - gamma), scalars=1) for each in tried))  # type: ignore[attr-defined]
-    experiment = Experiment((*tried, DisKernelUCB()), Cosine(), clients=2, rounds=2, seeds=(0,), runtime="lockstep")
+    experiment = Experiment((*tried, DisKernelUCB()), problem, clients=2, rounds=2, seeds=(0,), runtime="lockstep")
     return study([Sensitivity("ApproxDisKernelUCB", values)], experiment=experiment, results=found)
 
 
@@ -30,6 +32,9 @@ def test_a_small_ridge_is_left_out_where_nearly_every_interaction_would_sync() -
     assert [each.value for each in narrow.variations] == [10.0]
     assert [(each.parameter, each.value) for each in narrow.left_out] == [("lam", 0.1)]
     assert [each.value for each in wide.variations] == [0.1, 10.0]
+    known = around(4.0, Catalogue(items=20, arms=20), lam=(0.1, 10.0))  # arms that return soon have little variance
+    assert [each.value for each in known.variations] == [0.1, 10.0]
+    assert known.left_out == ()
 
 
 def test_an_algorithm_without_results_is_not_varied() -> None:

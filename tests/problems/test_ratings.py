@@ -56,6 +56,17 @@ def test_a_step_has_one_liked_pair_among_nineteen_that_are_not(file: str) -> Non
                 assert pair in (liked if mean == 1 else disliked)
 
 
+def test_users_and_items_that_do_not_meet_are_not_passed_over_in_silence(tmp_path: Path) -> None:
+    crowd = [f"u{user}\tpopular{item}\t{4 if (user + item) % 2 else 1}" for user in range(9) for item in range(3)]
+    alone = [f"w{user}\town{user}-{item}\t5" for user in range(9) for item in range(4)]
+    file = str(written(tmp_path / "apart.tsv", "\n".join(crowd + alone) + "\n"))
+    wanted = (
+        r"apart\.tsv: of the 12 users with the most ratings 3 have one among the items chosen.* users=12 were asked"
+    )
+    with pytest.raises(ProblemError, match=wanted):
+        opened(Ratings(file, users=12, items=3))
+
+
 def test_the_liked_arm_may_stand_anywhere(file: str) -> None:
     instance = opened(Ratings(file), clients=200)
     places = np.concatenate([instance.round(index).means.argmax(axis=1) for index in range(4)])

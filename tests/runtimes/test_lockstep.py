@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -34,12 +35,16 @@ from laconic import (
     Variance,
     run,
 )
+from laconic.beliefs import Statistics, with_dictionary
 from laconic.protocol.client import Client
 from laconic.protocol.messages import Payload
 from laconic.protocol.phases import AgreeOnDictionary, Member, ShareData, ShareStatistics
-from laconic.runtimes.lockstep import exact_rows, finite_rows
-from laconic.runtimes.lockstep.arms import distinct_rows
+from laconic.runtimes.lockstep import finite_rows
+from laconic.runtimes.lockstep import scores as scores_
+from laconic.runtimes.lockstep.arms import _first_equal, _hashes, distinct_rows
 from laconic.runtimes.lockstep.batch import Exploring, Scores
+from laconic.runtimes.lockstep.tails import Tails
+from laconic.tail import COLLAPSE_FROM, Tail
 
 KERNELS = st.sampled_from(
     [
@@ -142,15 +147,13 @@ def test_lockstep_equals_loopback_over_many_rounds(algorithm: Any, problem: Any)
 
 
 def test_long_tails_fold_and_collapse_without_changing_a_choice() -> None:
-    never = replace(ApproxDisKernelUCB(Gaussian(1.0), D=1.0, qbar=1.0, alpha=0.5), D=20.0)
-    one, other = both(never, Cosine(dim=2, arms=5), clients=3, rounds=150)
+    seldom = ApproxDisKernelUCB(Gaussian(1.0), D=20.0, qbar=1.0, alpha=0.5)
+    one, other = both(seldom, Cosine(dim=2, arms=5), clients=3, rounds=150)
     assert one.syncs
     assert max(int(one.dictionary_sizes.max()) * finite_rows.FOLD_SHARE, finite_rows.FOLD_FROM) < 50
     assert_equal_runs(one, other)
     alone = NKernelUCB(Gaussian(1.0), alpha=0.5)
-    assert_equal_runs(
-        *both(alone, Catalogue(items=6, dim=3, arms=4), clients=3, rounds=2 * exact_rows.COLLAPSE_FROM + 7)
-    )
+    assert_equal_runs(*both(alone, Catalogue(items=6, dim=3, arms=4), clients=3, rounds=2 * COLLAPSE_FROM + 7))
 
 
 @settings(max_examples=60)
@@ -160,16 +163,78 @@ def test_long_tails_fold_and_collapse_without_changing_a_choice() -> None:
     clients=st.integers(1, 4),
     rounds=st.integers(1, 10),
     fold_from=st.sampled_from([1, 2, 5, 32]),
+    most_features=st.sampled_from([1, 8_000_000]),  # 1: a batch holds one client
     seed=st.integers(0, 9),
 )
 def test_arms_that_are_dropped_and_rows_that_are_folded_change_no_choice(
-    algorithm: Any, problem: Any, clients: int, rounds: int, fold_from: int, seed: int
+    algorithm: Any, problem: Any, clients: int, rounds: int, fold_from: int, most_features: int, seed: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scores_, "MOST_FEATURES", most_features)
         patch.setattr(finite_rows, "DROP_FROM", 0)
         patch.setattr(finite_rows, "FOLD_FROM", fold_from)
         patch.setattr(finite_rows, "FOLD_SHARE", 0.0)
         assert_equal_runs(*both(algorithm, problem, clients=clients, rounds=rounds, seed=seed))
+
+
+@pytest.mark.parametrize("drop_from", [0, 10**12])
+@pytest.mark.parametrize("lam", [1e-2, 1.0])
+def test_tails_of_all_clients_predict_what_the_tail_of_each_predicts(
+    drop_from: int, lam: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finite_rows, "DROP_FROM", drop_from)
+    monkeypatch.setattr(finite_rows, "FOLD_SHARE", 0.0)
+    monkeypatch.setattr(finite_rows, "FOLD_FROM", 3)
+    random, clients, alpha = np.random.default_rng(0), 3, 0.5
+    blank = ApproxDisKernelUCB(Gaussian(0.5), lam=lam).plan(2).belief
+    agreed = with_dictionary(blank, random.normal(size=(6, 2)))
+    known = Statistics.of(agreed.embedding, random.normal(size=(20, 2)), random.normal(size=20))
+    belief = replace(agreed, statistics=known)
+    together, apart = Tails(belief, clients), [Tail(belief) for _ in range(clients)]
+    for _ in range(25):
+        arms, rewards = random.normal(size=(clients, 4, 2)), random.normal(size=clients)
+        together.begin_round()
+        batch = scores_._arranged(belief.view(arms.reshape(-1, 2)), clients)
+        prediction = together.predict(batch, 0, clients, exploring=Exploring(alpha))
+        index = prediction.mean + alpha * np.sqrt(prediction.signal + batch.residual)
+        picked = index.argmax(axis=1)
+        for client, tail in enumerate(apart):
+            mean, variance = tail.predict(belief.view(arms[client]))
+            np.testing.assert_allclose(prediction.mean[client], mean, atol=1e-12)
+            own = mean + alpha * np.sqrt(variance)
+            assert picked[client] == own.argmax()
+            assert index[client].max() == pytest.approx(own.max(), abs=1e-12)
+            tail.append(belief.view(arms[client]).at(int(picked[client])), float(rewards[client]))
+        new, news = together.learnt(batch, prediction, picked, first=0, rewards=rewards)
+        together.commit(new, news, first=0, count=clients)
+        np.testing.assert_allclose(together.log_det, [tail.news.log_det for tail in apart], atol=1e-12)
+
+
+def test_an_arm_behind_one_that_is_not_there_has_its_own_score(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finite_rows, "DROP_FROM", 0)
+    clients, rounds = 8, 40
+    for seed in range(3):
+        random = np.random.default_rng(seed)
+        arms = random.normal(size=(clients * rounds, 6, 2))
+        arms[:, 3] = 0.0  # as an arm looks that is not there
+        mask = np.ones(arms.shape[:2], dtype=bool)
+        mask[:, 0] = False
+        noise = 0.1 * random.normal(size=len(arms))
+        problem = Log(arms, means=np.sin(arms.sum(axis=2)) + 0.5, noise=noise, mask=mask)
+        algorithm = ApproxDisKernelUCB(Gaussian(1.0), D=60.0, qbar=2.0, alpha=3.0)
+        assert_equal_runs(*both(algorithm, problem, clients=clients, rounds=rounds, seed=seed))
+    first = _first_equal(np.array([[[0.0], [1.0], [0.0], [0.0], [1.0]]]), np.array([[False, True, True, True, True]]))
+    assert first is not None
+    assert first.tolist() == [[0, 1, 2, 2, 1]]
+
+
+@pytest.mark.parametrize(
+    "algorithm", [OneKernelUCB(alpha=0.3), DisKernelUCB(D=5.0, alpha=0.3), DisLinUCB(D=5.0, alpha=0.3)], ids=repr
+)
+def test_messages_with_long_numbers_are_as_long_as_they_are(algorithm: Any) -> None:
+    one, other = both(algorithm, Catalogue(items=5, dim=2, arms=3), clients=2, rounds=140)
+    assert one.syncs
+    assert_equal_runs(one, other)
 
 
 def test_only_arms_that_can_win_are_looked_at() -> None:
@@ -308,6 +373,14 @@ def test_equal_rows_are_found_and_unequal_ones_kept_apart() -> None:
     assert len(first) == 2
     assert number[0] == number[1] == number[3] != number[2]
     assert distinct_rows(rows, at_most=1) is None
+
+
+def test_round_numbers_are_told_apart_as_well_as_others() -> None:
+    rows = np.array(list(product([0.0, 1.0], repeat=12)))
+    assert len(np.unique(_hashes(rows))) == len(rows)
+    found = distinct_rows(np.concatenate([rows[:40], rows[:40]]), at_most=40)
+    assert found is not None
+    assert len(found[0]) == 40
 
 
 @pytest.mark.parametrize("drop_from", [0, finite_rows.DROP_FROM])

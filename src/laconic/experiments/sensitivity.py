@@ -12,6 +12,7 @@ from laconic.experiments.parts import name_of, with_param
 from laconic.experiments.results import Results
 from laconic.experiments.spec import Sensitivity
 from laconic.experiments.tuning import best_of
+from laconic.growing import key
 from laconic.kernels import Gaussian
 
 NARROW = 1.0  # γ from which on one arm tells little about another
@@ -54,10 +55,9 @@ def study(asked: Iterable[Sensitivity], *, experiment: Experiment, results: Resu
         for parameter, values in each.values.items()
         for value in values
     ]
-    return Study(
-        variations=tuple(each for each in every if not _floods(each.algorithm)),
-        left_out=tuple(each for each in every if _floods(each.algorithm)),
-    )
+    flooding = [each for each in every if _floods(each.algorithm)]
+    left_out = flooding if flooding and _has_fresh_arms(experiment) else []
+    return Study(variations=tuple(each for each in every if each not in left_out), left_out=tuple(left_out))
 
 
 def _tuned(experiment: Experiment, *, results: Results) -> dict[str, Algorithm]:
@@ -67,6 +67,16 @@ def _tuned(experiment: Experiment, *, results: Results) -> dict[str, Algorithm]:
         for algorithm in experiment.algorithms
         if (name := name_of(algorithm, kind="algorithm")) in best and params(algorithm) == best[name].params
     }
+
+
+def _has_fresh_arms(experiment: Experiment) -> bool:
+    """True when nothing that the first client may choose in its second round was there in its first."""
+    if experiment.rounds == 1:
+        return True
+    sizes = {"clients": experiment.clients, "rounds": experiment.rounds}
+    instance = experiment.problem.instance(seed=experiment.seeds[0], **sizes)
+    before, after = (instance.round(index).arms[0] for index in (0, 1))
+    return not {key(arm) for arm in before} & {key(arm) for arm in after}
 
 
 def _floods(algorithm: Algorithm) -> bool:

@@ -249,6 +249,8 @@ def _make(source: Source, asked: Mapping[str, int | None], columns: str | None) 
     if not len(pairs):
         raise ProblemError(f"{source}: the users chosen rated none of the items chosen; try more users or items")
     user_codes, item_codes = _renumbered(pairs[:, 0]), _renumbered(pairs[:, 1])
+    _require_left(user_codes, what="users", others="items", asked=asked, label=str(source))
+    _require_left(item_codes, what="items", others="users", asked=asked, label=str(source))
     left, singular, right = _svd(user_codes, item_codes, values, dims=asked["dims"], label=str(source))
     return {
         "users": left,
@@ -286,6 +288,16 @@ def _merged(read: Triples, *, users: Bools, items: Bools) -> tuple[Codes, Floats
 def _renumbered(codes: Codes) -> Whole:
     """Codes without gaps: who has no pair left has no features either."""
     return np.unique(codes, return_inverse=True)[1].astype(np.int64)
+
+
+def _require_left(codes: Whole, *, what: str, others: str, asked: Mapping[str, int | None], label: str) -> None:
+    """Refuse where some of those asked for have no rating in common with the others chosen."""
+    left, wanted = int(codes.max()) + 1, asked[what]
+    if wanted is not None and left < wanted:
+        raise ProblemError(
+            f"{label}: of the {wanted:,} {what} with the most ratings {left:,} have one among the {others} chosen, but "
+            f"{what}={wanted} were asked for; try more {others}, or {what}={left}"
+        )
 
 
 def _svd(users: Whole, items: Whole, values: Floats, *, dims: int | None, label: str) -> tuple[Floats, Floats, Floats]:

@@ -74,28 +74,13 @@ class Ledger:
 
     def record(self, message: Message, *, epoch: int, phase: str, direction: Direction, client: int) -> None:
         """Count one message."""
-        self.record_alike(
-            scalars=payload_of(message).scalars,
-            bytes=size(message),
-            epoch=epoch,
-            phase=phase,
-            direction=direction,
-            first=client,
-            last=client,
-        )
-
-    def record_alike(
-        self, *, scalars: int, bytes: int, epoch: int, phase: str, direction: Direction, first: int, last: int
-    ) -> None:
-        """Count one message of this size for each client from ``first`` to ``last``."""
-        messages = last - first + 1
-        self._messages += messages
-        self._scalars += messages * scalars
-        self._bytes += messages * bytes
-        new = Entry(epoch, phase, direction, first, last, messages, scalars, bytes)
+        new = Entry(epoch, phase, direction, client, client, 1, payload_of(message).scalars, size(message))
+        self._messages += 1
+        self._scalars += new.scalars
+        self._bytes += new.bytes
         old = self._records[-1] if self._records else None
         if isinstance(old, Entry) and _continues(old, new):
-            self._records[-1] = old._replace(last=last, messages=old.messages + messages)
+            self._records[-1] = old._replace(last=client, messages=old.messages + 1)
         else:
             self._records.append(new)
 

@@ -81,7 +81,7 @@ def _communication(best: Best, names: Sequence[str]) -> Drawn | None:
     ends = [group.mean("scalars") or 0.0 for group in talking]
     log = max(ends) > DECADE * min(ends)
     title = f"Scalars sent{' (log)' if log else ''}"
-    chart = charts.over_time(_curves(talking, "scalars"), names=names, title=title, log=log, whole=True)
+    chart = charts.over_time(_curves(talking, "scalars", log=log), names=names, title=title, log=log, whole=True)
     return Drawn(chart, "Scalars sent against t, mean and standard deviation over seeds")
 
 
@@ -102,18 +102,18 @@ def _dictionary(best: Best, names: Sequence[str]) -> Drawn | None:
     return Drawn(chart, "Size of the dictionary against t")
 
 
-def _curves(groups: Iterable[Group], metric: str) -> list[Record]:
-    return [record for group in groups for record in _curve(group, metric)]
+def _curves(groups: Iterable[Group], metric: str, *, log: bool = False) -> list[Record]:
+    return [record for group in groups for record in _curve(group, metric, log=log)]
 
 
-def _curve(group: Group, metric: str) -> Iterator[Record]:
+def _curve(group: Group, metric: str, *, log: bool) -> Iterator[Record]:
     runs: Floats = np.array([getattr(row.curve, metric) for row in group.rows], dtype=np.float64)
     t = group.rows[0].curve.t
     kept = np.unique(np.linspace(0, len(t) - 1, min(len(t), POINTS)).round().astype(np.int64))
     band = Band.of(runs)
     for index in kept:
         mean, sd = float(band.mean[index]), float(band.sd[index])
-        floor = 0.5 * mean if metric == "scalars" else 0.0  # a log axis has no room for more
+        floor = 0.5 * mean if log else 0.0  # a log axis has no room for more
         yield {
             "algorithm": group.algorithm,
             "t": int(t[index]),

@@ -63,6 +63,8 @@ def engine(name: str = "joblib", *, processes: int | None = None, address: str |
     if processes is not None:
         require_whole("processes", processes, least=1)
     if name == "ray":
+        if address is not None and processes is not None:
+            raise InputError("a cluster at an address has cores of its own; try it without --jobs")
         return OnRay(address=address, processes=processes)
     if address is not None:
         raise InputError("an address is that of a Ray cluster; try --engine ray with it")

@@ -42,7 +42,7 @@ class Members:
 
     def drafting(self, draft: Belief) -> Members:
         """The same clients with another draft."""
-        return Members(
+        return Members(  # in a sync after every interaction, dataclasses.replace would show
             installed=self.installed,
             draft=draft,
             points=self.points,

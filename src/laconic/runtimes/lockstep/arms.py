@@ -12,6 +12,7 @@ from laconic.problems.base import Round
 
 #: An odd number whose multiples are spread over all 64 bits.
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+SHIFTS = (np.uint64(32), np.uint64(29))
 #: Clients share one set of columns when all their arms together are at most this many times one client's.
 SHARE_UP_TO = 4
 
@@ -36,7 +37,7 @@ class Arms:
         rows = round_.arms.reshape(clients * size, dim)
         found = distinct_rows(rows, at_most=SHARE_UP_TO * size) if clients > 1 else None
         if found is None:
-            return cls(round_.arms, round_.mask, None, None, first_equal=_first_equal(round_.arms))
+            return cls(round_.arms, round_.mask, None, None, first_equal=_first_equal(round_.arms, round_.mask))
         first, index = found
         if (index.reshape(clients, size) == index[:size]).all() and len(first) == size:
             return cls(round_.arms, round_.mask, round_.arms[0], None)  # everyone has the same arms in the same order
@@ -55,13 +56,19 @@ def distinct_rows(rows: Floats, *, at_most: int) -> tuple[Ints, Ints] | None:
     return first, number
 
 
-def _first_equal(arms: Floats) -> Ints | None:
-    """For each arm the first of its set that is the same point; None when no set has a point twice."""
+def _first_equal(arms: Floats, mask: Bools | None) -> Ints | None:
+    """For each arm the first of its set that is the same point; None when no set has a point twice.
+
+    An arm that is not there is nobody's first but its own.
+    """
     hashes = _hashes(arms)
     ordered = np.sort(hashes, axis=1)
     if not (ordered[:, 1:] == ordered[:, :-1]).any():
         return None
-    first: Ints = (hashes[:, :, None] == hashes[:, None, :]).argmax(axis=2)
+    equal = hashes[:, :, None] == hashes[:, None, :]
+    if mask is not None:
+        equal &= mask[:, None, :] | np.eye(arms.shape[1], dtype=np.bool_)
+    first: Ints = equal.argmax(axis=2)
     same = (np.take_along_axis(arms, first[:, :, None], axis=1) == arms).all(axis=2)  # hashes may agree by chance
     return np.where(same, first, np.arange(arms.shape[1]))
 
@@ -70,5 +77,9 @@ def _hashes(rows: Floats) -> NDArray[np.uint64]:
     """A number for each row, along the last axis, that depends on every bit of it; −0.0 counts as 0.0."""
     bits = np.ascontiguousarray(rows + 0.0).view(np.uint64)
     with np.errstate(over="ignore"):
-        weights = np.arange(1, bits.shape[-1] + 1, dtype=np.uint64) * GOLDEN | np.uint64(1)
-        return np.asarray((bits * weights).sum(axis=-1, dtype=np.uint64))
+        bits += np.arange(1, bits.shape[-1] + 1, dtype=np.uint64) * GOLDEN
+        for shift in SHIFTS:  # round numbers differ in high bits only, and a product carries upwards
+            bits ^= bits >> shift
+            bits *= GOLDEN
+        bits ^= bits >> SHIFTS[0]
+        return np.asarray(bits.sum(axis=-1, dtype=np.uint64))

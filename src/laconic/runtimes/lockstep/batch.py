@@ -21,11 +21,11 @@ class Scores:
     signal: Floats
     residual: Floats
 
-    def chosen(self, column: Ints) -> Scores:
+    def chosen(self, column: Ints) -> Chosen:
         """The scores of one column a client."""
         if len(column) == 1:  # without the cost of indexing by arrays
             at = int(column[0])
-            return Scores(
+            return Chosen(
                 points=self.points[0, at : at + 1],
                 features=self.features[:1, :, at],
                 mean=self.mean[0, at : at + 1],
@@ -33,7 +33,7 @@ class Scores:
                 residual=self.residual[0, at : at + 1],
             )
         rows = np.arange(len(column)) if len(self.mean) == len(column) else np.zeros(len(column), dtype=np.int64)
-        return Scores(
+        return Chosen(
             points=self.points[rows, column],
             features=self.features[rows, :, column],
             mean=self.mean[rows, column],
@@ -41,9 +41,20 @@ class Scores:
             residual=self.residual[rows, column],
         )
 
-    def upto(self, count: int) -> Scores:
-        """The scores of the first ``count`` clients."""
-        return Scores(
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """What belief says of one point a client."""
+
+    points: Floats  # (w, d)
+    features: Floats  # (w, p)
+    mean: Floats  # (w,)
+    signal: Floats
+    residual: Floats
+
+    def upto(self, count: int) -> Chosen:
+        """Those of the first ``count`` clients."""
+        return Chosen(
             points=self.points[:count],
             features=self.features[:count],
             mean=self.mean[:count],
@@ -54,10 +65,14 @@ class Scores:
 
 @dataclass(frozen=True, eq=False)
 class Exploring:
-    """What decides which arms can win: α, a number or one a client, and which arms there are; None where all are."""
+    """What decides which arms can win: α, a number or one a client, and which arms there are; None where all are.
+
+    ``own`` is False where the columns are points that all clients share, of which a client may have some only.
+    """
 
     alpha: float | Floats  # (w, 1)
     there: Bools | None = None  # (w, A)
+    own: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +91,7 @@ class Prediction:
 class NewPoints:
     """Points that clients have just learnt the rewards of, one a client."""
 
-    scores: Scores
+    scores: Chosen
     explained: Floats  # (w, …)
     s: Floats  # (w,)
     pull: Floats  # (w,)

@@ -11,9 +11,7 @@ from laconic.beliefs import ExactBelief
 from laconic.growing import first_appearances
 from laconic.linalg import lower_cholesky, solve_lower
 from laconic.runtimes.lockstep.batch import Exploring, NewPoints, Prediction, Scores
-
-#: Exact tails look for repeated points when they are this long, and at each doubling.
-COLLAPSE_FROM = 48
+from laconic.tail import COLLAPSE_FROM
 
 
 @dataclass(eq=False)

@@ -48,8 +48,7 @@ class FiniteRows:
 
     def predict(self, scores: Scores, clients: slice, *, total: Floats, exploring: Exploring) -> Prediction:
         mean = scores.mean + (self.w[clients, None] @ scores.features)[:, 0]
-        have_own_arms = len(scores.mean) == len(mean)
-        if self.size * self.rank >= DROP_FROM and have_own_arms:
+        if self.size * self.rank >= DROP_FROM and exploring.own:
             return self._of_candidates(scores, clients, mean, _candidates(scores, mean, total, exploring))
         return self._of_all(scores, clients, mean)
 
@@ -97,7 +96,7 @@ class FiniteRows:
     def append(self, clients: slice, new: NewPoints) -> None:
         if self.rank == 0:
             return
-        fresh = new.scores.features.copy()
+        fresh = new.scores.features.astype(np.float64)
         if new.explained.shape[1]:
             fresh -= new.explained
         fresh /= new.s[:, None]
@@ -120,10 +119,10 @@ class FiniteRows:
 
 def _candidates(scores: Scores, mean: Floats, total: Floats, exploring: Exploring) -> Bools:
     """Which arms can have the best index, as signal/(1 + Σ‖u‖²) ≤ v·(I + UᵀU)⁻¹v ≤ signal for the tail's points U."""
-    upper = mean + exploring.alpha * np.sqrt(scores.signal + scores.residual)
+    width = exploring.alpha * np.sqrt(scores.signal + scores.residual)
     lower = mean + exploring.alpha * np.sqrt(scores.signal / (1.0 + total[:, None]) + scores.residual)
     if exploring.there is not None:
         lower = np.where(exploring.there, lower, -np.inf)
     best = lower.max(axis=1, keepdims=True)
-    candidates = upper >= best - ROUNDING * np.abs(upper).max(axis=1, keepdims=True)
+    candidates = mean + width >= best - ROUNDING * (np.abs(mean) + width).max(axis=1, keepdims=True)
     return np.asarray(candidates if exploring.there is None else candidates & exploring.there)

@@ -106,12 +106,13 @@ class Fleet:
 
     def _exploring(self, arms: Arms, first: int, last: int) -> Exploring:
         exploration, there = self.plan.exploration, None if arms.mask is None else arms.mask[first:last]
+        own = arms.shared is None
         if isinstance(exploration, Fixed):
-            return Exploring(exploration.alpha, there)
+            return Exploring(exploration.alpha, there, own=own)
         alpha: Any = exploration.coefficient(
             lam=self.belief.lam, clients=self.clients, information=self.tails.information(first, last)
         )
-        return Exploring(np.reshape(alpha, (-1, 1)), there)
+        return Exploring(np.reshape(alpha, (-1, 1)), there, own=own)
 
     def _pick(self, arms: Arms, mean: Floats, width: Floats, *, first: int, last: int, index: int) -> Ints:
         """The arm of each client: the largest index, ties broken by a draw of the client's own."""

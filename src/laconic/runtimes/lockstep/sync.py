@@ -25,8 +25,7 @@ from laconic.protocol.plan import Plan
 from laconic.protocol.received import sound
 
 #: Whole numbers from each of these on take more bytes in msgpack.
-_WIDER_FROM = [2**7, 2**8, 2**16, 2**32]
-WIDER_FROM = np.array(_WIDER_FROM)
+WIDER_FROM = (2**7, 2**8, 2**16, 2**32)
 #: Sizes are remembered for so many patterns of messages among at most so many clients.
 REMEMBERED_SIZES, REMEMBERED_CLIENTS = 4096, 512
 
@@ -43,13 +42,13 @@ class Postmaster:
     def synchronise(self, members: Members, *, epoch: int) -> Belief:
         """The belief after a sync of all members towards ``epoch``."""
         clients = len(members)
-        request = _request(members.fired, bisect(_WIDER_FROM, epoch - 1))
+        request = _request(members.fired, bisect(WIDER_FROM, epoch - 1))
         self.ledger.record_mailing(request, epoch=epoch, phase="control", direction="up")
-        asks = _asks(clients, bisect(_WIDER_FROM, epoch))
+        asks = _asks(clients, bisect(WIDER_FROM, epoch))
         self.ledger.record_mailing(asks, epoch=epoch, phase="control", direction="down")
         plain = np.zeros(clients, dtype=np.int64)
-        all_narrow = members.points.shape[1] < _WIDER_FROM[0]
-        widths = plain if all_narrow else WIDER_FROM.searchsorted(members.lengths, side="right")
+        all_narrow = members.points.shape[1] < WIDER_FROM[0]
+        widths = plain if all_narrow else np.searchsorted(WIDER_FROM, members.lengths, side="right")
         for number, (phase, gather, spread) in enumerate(self._passes):
             merged, parts = gather(phase, members)
             self._count(parts, Batch("up", epoch, number, members.lengths, widths))
@@ -70,7 +69,7 @@ class Postmaster:
     def _sizes_of(self, mail: Mail, batch: Batch) -> Sizes:
         """Messages of one kind whose numbers are equally wide are equally long."""
         alike = mail.kind_of * (len(WIDER_FROM) + 1) + batch.widths
-        epoch_width = bisect(_WIDER_FROM, batch.epoch)
+        epoch_width = bisect(WIDER_FROM, batch.epoch)
         if mail.shape is None or len(alike) > REMEMBERED_CLIENTS:
             return self._new_sizes(mail, batch, alike, epoch_width)
         key = (mail.shape, batch.kind, batch.phase, epoch_width, alike.tobytes())
@@ -101,7 +100,7 @@ class Postmaster:
 
 def _of_width(width: int) -> int:
     """The least whole number that is this wide."""
-    return 0 if width == 0 else _WIDER_FROM[width - 1]
+    return 0 if width == 0 else WIDER_FROM[width - 1]
 
 
 @lru_cache(maxsize=REMEMBERED_SIZES)
