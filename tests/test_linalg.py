@@ -8,7 +8,15 @@ from scipy.linalg import lapack
 
 from laconic.arrays import Floats
 from laconic.errors import KernelError
-from laconic.linalg import LARGE_BLOCK, SMALL_BLOCK, GrowingFactor, lower_cholesky, pivoted_cholesky, solve_lower
+from laconic.linalg import (
+    LARGE_BLOCK,
+    SMALL_BLOCK,
+    GrowingFactor,
+    lower_cholesky,
+    pivoted_cholesky,
+    solve_lower,
+    subtract_product,
+)
 from tests.naive import gaussian, thin
 
 
@@ -231,3 +239,21 @@ def test_a_factor_made_whole_grows_as_one_that_was_grown(n: int, dtype: str) -> 
         np.testing.assert_allclose(factor.matrix(), lower_cholesky(longer), atol=tolerance)
     np.testing.assert_allclose(whole.matrix(), kept, atol=1e-6 if dtype == "float32" else 0.0)
     np.testing.assert_array_equal(L, kept)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("inner", [0, 1, 5])
+def test_a_product_is_subtracted_where_the_matrix_lies(dtype: str, transposed: bool, inner: int) -> None:
+    random = np.random.default_rng(0)
+    whole = random.standard_normal((9, 7)).astype(dtype)
+    A = (
+        random.standard_normal((inner, 4)).astype(dtype).T
+        if transposed
+        else random.standard_normal((4, inner)).astype(dtype)
+    )
+    B = random.standard_normal((inner, 7)).astype(dtype)
+    expected = whole.copy()
+    expected[3:7] -= A @ B
+    subtract_product(whole[3:7], A, B)
+    np.testing.assert_allclose(whole, expected, atol=1e-6 if dtype == "float32" else 1e-14)

@@ -65,6 +65,18 @@ def solve_lower_in_place(L: Floats, B: Floats) -> None:
         B[:] = solved.T
 
 
+def subtract_product(C: Floats, A: Floats, B: Floats) -> None:
+    """C −= AB where C lies, by the BLAS library that also solves (see `laconic.runtimes.threads`)."""
+    if C.size == 0 or len(B) == 0:
+        return
+    gemm = blas.sgemm if C.dtype == np.float32 else blas.dgemm
+    # Column-major, as BLAS has it, this is Cᵀ −= BᵀAᵀ; a transposed A is passed as it lies.
+    right, transposed = (A, 1) if A.flags.f_contiguous else (A.T, 0)
+    done = gemm(-1.0, B.T, right, beta=1.0, c=C.T, trans_b=transposed, overwrite_c=1)
+    if not np.may_share_memory(done, C):
+        C[:] = done.T
+
+
 class _Block:
     """Some rows of a lower triangular factor: a panel left of the diagonal and the diagonal part.
 
@@ -110,9 +122,9 @@ class _Block:
         """Forward substitution of this block's rows ``first`` … ``last`` on V, in place; V is solved above them."""
         part = V[self.start + first : self.start + last]
         if self.start:
-            part -= self.panel[first:last] @ V[: self.start]
+            subtract_product(part, self.panel[first:last], V[: self.start])
         if first:
-            part -= self.diagonal[first:last, :first] @ V[self.start : self.start + first]
+            subtract_product(part, self.diagonal[first:last, :first], V[self.start : self.start + first])
         solve_lower_in_place(self.diagonal[first:last, first:last], part)
 
 
@@ -147,7 +159,9 @@ class GrowingFactor:
         """The factor of [[A, C], [Cᵀ, E]] from that of A, with solved = L⁻¹C and corner = E; and its new rows."""
         left = solved.T
         largest = float(np.max(np.diagonal(corner), initial=0.0))
-        corner = lower_cholesky(corner - left @ left.T, largest=largest)
+        corner = corner.copy()
+        subtract_product(corner, left, solved)
+        corner = lower_cholesky(corner, largest=largest)
         rows = np.concatenate([left, corner], axis=1)
         return self.appended(rows), rows
 

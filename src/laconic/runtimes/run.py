@@ -9,6 +9,7 @@ from laconic.checks import require_one_of, require_whole
 from laconic.errors import ProblemError
 from laconic.problems.base import Problem
 from laconic.runtimes import lockstep, loopback
+from laconic.runtimes.threads import one_set_of_threads
 from laconic.runtimes.trace import Run
 
 #: The first is the default.
@@ -40,4 +41,5 @@ def run(
     if not isinstance(problem, Problem):
         raise ProblemError(f"a problem has a method instance(seed, clients, rounds), got {problem!r}; try Cosine()")
     instance = problem.instance(seed=seed, clients=clients, rounds=rounds)
-    return RUNTIMES[runtime](algorithm, instance, clients=clients, rounds=rounds, seed=seed, progress=progress)
+    with one_set_of_threads():
+        return RUNTIMES[runtime](algorithm, instance, clients=clients, rounds=rounds, seed=seed, progress=progress)

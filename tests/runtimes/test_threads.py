@@ -1,0 +1,53 @@
+"""A run keeps to one set of BLAS threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from laconic import Cosine, DisKernelUCB, run
+from laconic.runtimes.threads import _numpys_own
+
+
+def threads() -> dict[str, int]:
+    return {each["filepath"]: each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+
+@dataclass
+class Watching:
+    """An instance that looks at the threads while it is played."""
+
+    inner: Any
+    seen: list[dict[str, int]] = field(default_factory=list)
+
+    @property
+    def dim(self) -> int:
+        return int(self.inner.dim)
+
+    def instance(self, **sizes: Any) -> Watching:
+        self.inner = Cosine(dim=3, arms=4).instance(**sizes)
+        return self
+
+    def round(self, index: int) -> Any:
+        self.seen.append(threads())
+        return self.inner.round(index)
+
+
+def test_numpys_own_blas_has_one_thread_while_a_run_lasts_and_scipys_keeps_its_own() -> None:
+    own = _numpys_own()
+    if own is None:
+        pytest.skip("numpy and scipy share one BLAS library here")
+    numpys = {each["filepath"] for each in own.info()}
+    watching = Watching(Cosine(dim=3, arms=4).instance(seed=0, clients=2, rounds=2))
+    with threadpool_limits(limits=2):
+        before = threads()
+        run(DisKernelUCB(), watching, clients=2, rounds=2)
+        assert threads() == before
+    assert len(watching.seen) == 2
+    for seen in watching.seen:
+        assert all(seen[path] == 1 for path in numpys)
+        assert all(seen[path] == before[path] for path in seen.keys() - numpys)
+        assert seen.keys() - numpys
