@@ -193,6 +193,10 @@ class GrowingFactor:
             L[block.start : block.start + rows, block.start : block.start + rows] = block.diagonal[:rows, :rows]
         return L
 
+    def trace(self) -> float:
+        """The sum of the diagonal entries of L, and of rows that longer factors have added to its last block."""
+        return float(sum(block.diagonal.trace() for block in self.blocks))
+
     def diagonal(self) -> Floats:
         """The diagonal entries of L."""
         parts = [np.diagonal(block.diagonal)[: self.size - block.start] for block in self.blocks]

@@ -92,7 +92,8 @@ class ExactBelief:
     @property
     def is_finite(self) -> bool:
         """True when nothing overflowed on the way here; cheaper than asking for the information."""
-        return math.isfinite(self.factor.diagonal().sum() + self.weights.sum())
+        # what is not finite makes every later weight so, but for an infinite pivot, which makes its own weight 0
+        return len(self.weights) == 0 or math.isfinite(self.weights[-1] + self.factor.trace())
 
     def view(self, X: Floats) -> View:
         return self.view_of(X, self.kernel(self.points, X))

@@ -11,6 +11,13 @@ import numpy as np
 from laconic.arrays import Bools, Floats, Ints
 
 
+def one_each(values: Floats, column: Ints) -> Floats:
+    """The entry of one column a row."""
+    if len(column) == 1:  # without the cost of indexing by arrays
+        return values[0, column[0] : column[0] + 1]
+    return np.asarray(values[np.arange(len(column)), column])
+
+
 @dataclass(frozen=True, eq=False)
 class Scores:
     """What belief says of the arms of clients a … b: a leading axis of length 1 where all share the same points."""

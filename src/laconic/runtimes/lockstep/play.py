@@ -20,7 +20,7 @@ from laconic.protocol.phases import Members
 from laconic.protocol.plan import Plan
 from laconic.randomness import Role, generator
 from laconic.runtimes.lockstep.arms import Arms
-from laconic.runtimes.lockstep.batch import Exploring, NewPoints
+from laconic.runtimes.lockstep.batch import Exploring, NewPoints, one_each
 from laconic.runtimes.lockstep.exact_rows import ExactRows
 from laconic.runtimes.lockstep.scores import RoundScores
 from laconic.runtimes.lockstep.sync import Postmaster
@@ -84,13 +84,12 @@ class Fleet:
         """Play clients ``first`` … ``last`` as far as the first one that fires; how many have acted."""
         arms = scores.arms
         batch = scores.of(self.belief, first, last)
-        clients = self._numbers[first:last]
         exploring = self._exploring(arms, first, last)
         prediction = self.tails.predict(batch, first, last, exploring=exploring)
         width = exploring.alpha * np.sqrt(prediction.signal + batch.residual)
         picked = self._pick(arms, prediction.mean, width, first=first, last=last, index=index)
-        column = picked if arms.index is None else arms.index[clients, picked]
-        rewards = round_.rewards[clients, picked]
+        column = picked if arms.index is None else arms.index[self._numbers[first:last], picked]
+        rewards = one_each(round_.rewards[first:last], picked)
         new, news = self.tails.learnt(batch, prediction, column, first=first, rewards=rewards)
         fires = np.flatnonzero(self.plan.trigger.fires(news))
         acted = int(fires[0]) + 1 if len(fires) else last - first

@@ -46,9 +46,8 @@ class Postmaster:
         self.ledger.record_mailing(request, epoch=epoch, phase="control", direction="up")
         asks = _asks(clients, bisect(WIDER_FROM, epoch))
         self.ledger.record_mailing(asks, epoch=epoch, phase="control", direction="down")
-        plain = np.zeros(clients, dtype=np.int64)
         all_narrow = members.points.shape[1] < WIDER_FROM[0]
-        widths = plain if all_narrow else np.searchsorted(WIDER_FROM, members.lengths, side="right")
+        widths = None if all_narrow else np.searchsorted(WIDER_FROM, members.lengths, side="right")
         for number, (phase, gather, spread) in enumerate(self._passes):
             merged, parts = gather(phase, members)
             self._count(parts, Batch("up", epoch, number, members.lengths, widths))
@@ -57,7 +56,7 @@ class Postmaster:
             if number + 1 == len(self._passes):
                 self._count(results, Batch("install", epoch, number, members.lengths, widths))
             else:
-                self._count(results, Batch("merged", epoch, number, plain, plain))
+                self._count(results, Batch("merged", epoch, number, None, None))
         return sound(members.draft)
 
     def _count(self, mail: Mail, batch: Batch) -> None:
@@ -68,11 +67,11 @@ class Postmaster:
 
     def _sizes_of(self, mail: Mail, batch: Batch) -> Sizes:
         """Messages of one kind whose numbers are equally wide are equally long."""
-        alike = mail.kind_of * (len(WIDER_FROM) + 1) + batch.widths
+        alike = mail.kind_of if batch.widths is None else mail.kind_of * (len(WIDER_FROM) + 1) + batch.widths
         epoch_width = bisect(WIDER_FROM, batch.epoch)
         if mail.shape is None or len(alike) > REMEMBERED_CLIENTS:
             return self._new_sizes(mail, batch, alike, epoch_width)
-        key = (mail.shape, batch.kind, batch.phase, epoch_width, alike.tobytes())
+        key = (mail.shape, batch.kind, batch.phase, epoch_width, batch.widths is None, alike.tobytes())
         if key not in self._sizes:
             if len(self._sizes) >= REMEMBERED_SIZES:
                 self._sizes.clear()
@@ -87,12 +86,13 @@ class Postmaster:
 
     def _length(self, mail: Mail, batch: Batch, client: int, epoch_width: int) -> tuple[int, int]:
         """Scalars and bytes of one client's message."""
-        kind = int(mail.kind_of[client])
-        key = (mail.shape, kind, batch.kind, batch.phase, epoch_width, int(batch.widths[client]))
+        kind, width = int(mail.kind_of[client]), 0 if batch.widths is None else int(batch.widths[client])
+        key = (mail.shape, kind, batch.kind, batch.phase, epoch_width, width)
         if mail.shape is not None and key in self._lengths:
             return self._lengths[key]
         payload = mail.payload(kind)
-        found = payload.scalars, size(batch.message(payload, int(batch.numbers[client]), len(mail.kind_of)))
+        number = 0 if batch.numbers is None else int(batch.numbers[client])
+        found = payload.scalars, size(batch.message(payload, number, len(mail.kind_of)))
         if mail.shape is not None:
             self._lengths[key] = found
         return found
@@ -130,13 +130,13 @@ def _one_pass(kind: Any, name: str, *, of: tuple[str, ...]) -> Callable[..., Any
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Messages of one kind to or from everyone; each carries one number of its client's."""
+    """Messages of one kind to or from everyone; each may carry one number of its client's."""
 
     kind: Literal["up", "merged", "install"]
     epoch: int
     phase: int
-    numbers: Ints
-    widths: Ints  # how wide each number is when encoded
+    numbers: Ints | None
+    widths: Ints | None  # how wide each number is when encoded; None where all are narrow
 
     def message(self, payload: Payload, number: int, clients: int) -> Message:
         """The message of one client."""

@@ -13,7 +13,7 @@ import numpy as np
 from laconic.arrays import Floats, Ints
 from laconic.beliefs import Belief, ExactBelief
 from laconic.errors import InputError
-from laconic.runtimes.lockstep.batch import Exploring, NewPoints, Prediction, Rows, Scores
+from laconic.runtimes.lockstep.batch import Exploring, NewPoints, Prediction, Rows, Scores, one_each
 from laconic.runtimes.lockstep.exact_rows import ExactRows
 from laconic.runtimes.lockstep.finite_rows import FiniteRows
 from laconic.tail import News
@@ -32,7 +32,7 @@ class Tails:
         else:
             raise InputError(f"lockstep cannot batch tails on {type(belief).__name__}; use runtime='loopback'")
         self.count = np.zeros(clients, dtype=np.int64)
-        self.log_det, self.variance, self.residual = np.zeros(clients), np.zeros(clients), np.zeros(clients)
+        self.log_det, self.variance, self.residual = np.zeros((3, clients))
         self._slot_is_open = False
 
     def begin_round(self) -> None:
@@ -55,14 +55,14 @@ class Tails:
         self, scores: Scores, prediction: Prediction, column: Ints, *, first: int, rewards: Floats
     ) -> tuple[NewPoints, News]:
         """What clients from ``first`` on would add with these rewards, and the news that their triggers would see."""
-        chosen, last, who = scores.chosen(column), first + len(rewards), np.arange(len(rewards))
-        pivot = 1.0 + prediction.signal[who, column]
+        chosen, last = scores.chosen(column), first + len(rewards)
+        pivot = 1.0 + one_each(prediction.signal, column)
         s = np.sqrt(pivot)
         new = NewPoints(
             scores=chosen,
             explained=prediction.explained(column),
             s=s,
-            pull=(rewards - prediction.mean[who, column]) / s,
+            pull=(rewards - one_each(prediction.mean, column)) / s,
             error=rewards - chosen.mean,
         )
         news: dict[str, Any] = {
