@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -51,3 +52,14 @@ def test_numpys_own_blas_has_one_thread_while_a_run_lasts_and_scipys_keeps_its_o
         assert all(seen[path] == 1 for path in numpys)
         assert all(seen[path] == before[path] for path in seen.keys() - numpys)
         assert seen.keys() - numpys
+
+
+def test_runs_in_several_threads_leave_the_library_as_it_was() -> None:
+    with threadpool_limits(limits=2):
+        before = threads()
+        with ThreadPoolExecutor(4) as pool:
+            futures = [
+                pool.submit(run, DisKernelUCB(), Cosine(dim=3, arms=4), clients=3, rounds=5 + n) for n in range(8)
+            ]
+            assert all(future.result().rounds >= 5 for future in futures)
+        assert threads() == before
