@@ -42,6 +42,13 @@ def test_work_that_grows_with_the_steps_alone_is_foreseen_so() -> None:
     assert pace.predict(task(n=100)) == pytest.approx(10.0)
 
 
+def test_a_step_that_happens_to_be_a_little_dearer_is_not_taken_for_a_cube() -> None:
+    pace = Pace()
+    for n, luck in ((20, 1.0), (40, 1.25)):
+        pace.note(task(n=n), luck * 1e-3 * n**2)
+    assert pace.predict(task(n=100)) == pytest.approx(12.5)
+
+
 def test_the_rest_is_shared_by_those_who_work() -> None:
     pace = Pace()
     pace.note(task(), 3.0, now=False)

@@ -33,6 +33,14 @@ def test_a_claim_fails_by_its_own_criterion(claim: str, changes: dict[str, tuple
     assert verdicts(*five(**changes))[claim] == "not reproduced"
 
 
+@pytest.mark.parametrize(
+    ("regret", "words"), [(9.0, ": 1 less"), (10.0, ": as much"), (10.04, ": 0.04 more"), (1510.0, ": 1 more")]
+)
+def test_c1_says_by_how_much(regret: float, words: str) -> None:
+    (found,) = (each for each in findings(panel(*five(NKernelUCB=(regret, 0)))) if each.claim.key == "C1")
+    assert found.numbers.endswith(words)
+
+
 def test_dislinucb_is_measured_against_nkernelucb_only_where_the_paper_does() -> None:
     rows = five(DisLinUCB=(29.0, 50))
     assert verdicts(*rows, problem="mushroom")["C3"] == "not reproduced"

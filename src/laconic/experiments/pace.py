@@ -13,6 +13,7 @@ from laconic.experiments.store import Task
 
 LONG = 5000  # steps N·T of a run from which on a sweep is timed on smaller runs before it starts
 SMALLER = (0.2, 0.4)  # of N and of T, for those runs
+DEARER = 1.5  # a step of the larger of two runs takes so much longer when its cost grows with the steps
 
 
 class Pace:
@@ -85,7 +86,8 @@ def _steps(task: Task) -> int:
 def _grown(seconds: dict[int, float], *, to: int) -> float:
     """From two sizes to a third: a part that grows with the steps and one with their cube, as triangular solves do."""
     small, large = sorted(seconds)[-2:]
-    cube = (seconds[large] / large - seconds[small] / small) / (large**2 - small**2)
-    cube = max(cube, 0.0)
-    line = max(seconds[large] / large - cube * large**2, 0.0)
-    return line * to + cube * to**3
+    first, second = seconds[small] / small, seconds[large] / large
+    if second < DEARER * first:  # so small a difference may be chance, and its cube would be taken for an hour
+        return second * to
+    cube = (second - first) / (large**2 - small**2)
+    return max(second - cube * large**2, 0.0) * to + cube * to**3

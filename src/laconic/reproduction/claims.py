@@ -13,7 +13,7 @@ from typing import Literal
 from laconic.experiments.results import Group, Results
 from laconic.experiments.tuning import best_of, held_out
 from laconic.experiments.verdict import ALWAYS, APPROX, EXACT, FRACTION, LINEAR, NEAR, NEVER
-from laconic.report.table import amount, spread
+from laconic.report.table import amount, number, spread
 from laconic.reproduction.conduct import Panel
 from laconic.reproduction.naming import TUNED, setting, symbol
 
@@ -150,7 +150,7 @@ def _varied(panel: Panel) -> dict[tuple[str, float], dict[str, Group]]:
 def _c1(best: Best, problem: str) -> Check:
     rival = min((best[name] for name in FIVE if name != ALWAYS), key=lambda group: _mean(group, "regret"))
     behind = _mean(rival, "regret") - _mean(best[ALWAYS], "regret")
-    apart = "as much" if behind == 0 else f"{abs(behind):.3g} {'more' if behind > 0 else 'less'}"
+    apart = "as much" if behind == 0 else f"{number(abs(behind))} {'more' if behind > 0 else 'less'}"
     others = f"the smallest of the others {_regret(rival)}, {rival.algorithm}: {apart}"
     return Check(((f"regret of OneKernelUCB {_regret(best[ALWAYS])}; {others}", behind >= 0),))
 
