@@ -35,7 +35,7 @@ def test_values_are_read_as_toml_and_else_as_text(text: str, value: Any) -> None
 def test_no_words_make_the_demo() -> None:
     request = understand(Words())
     assert request.problem == Catalogue()
-    assert (request.clients, request.rounds, request.seeds) == (defaults.CLIENTS, defaults.ROUNDS, defaults.SEEDS)
+    assert (request.clients, request.rounds, request.seeds) == (defaults.CLIENTS, defaults.LONG_ROUNDS, defaults.SEEDS)
     assert [type(each).__name__ for each in request.algorithms] == list(defaults.ALGORITHMS)
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 PROBLEM = "catalogue"
-CLIENTS, ROUNDS, SEEDS = 50, 200, 3
+CLIENTS, ROUNDS, SEEDS = 50, 40, 3
+#: Where points return, exact algorithms stay small however long they run; elsewhere an interaction costs their square.
+LONG_ROUNDS, LONG_ON = 200, ("catalogue", "magic", "mushroom", "shuttle", "clustered")
 RUNTIME = "lockstep"
 ALGORITHMS = ("OneKernelUCB", "DisKernelUCB", "ApproxDisKernelUCB", "NKernelUCB", "DisLinUCB")
 
@@ -23,6 +25,11 @@ OWN: dict[str, dict[str, Any]] = {
 }
 # of one algorithm on one problem: few items make few points to keep, so all of them may be kept, and syncs are cheap
 ON: dict[str, dict[str, dict[str, Any]]] = {"catalogue": {"ApproxDisKernelUCB": {"qbar": 10.0, "D": 2.0}}}
+
+
+def rounds(problem: str) -> int:
+    """How many rounds a problem is played for."""
+    return LONG_ROUNDS if problem in LONG_ON else ROUNDS
 
 
 def of(algorithm: str, *, problem: str) -> dict[str, Any]:

@@ -119,7 +119,7 @@ Rounds = Annotated[
         panel=SIZES,
         metavar="T",
         help="Rounds; every client acts once in each.",
-        default=f"{defaults.ROUNDS}; of a file, all it has",
+        default=f"{defaults.ROUNDS}; where arms return {defaults.LONG_ROUNDS}; of a file, all it has",
     ),
 ]
 Seeds = Annotated[

@@ -60,18 +60,19 @@ def understand(words: Words) -> Request:
     overrides = _sorted(words.overrides)
     file = read_config(words.problem) if words.problem.lower().endswith(".toml") else None
     problem = problem_from(_problem_table(words, file=file, changes=overrides.problem))
-    chosen = _chosen(words, file=file, problem=name_of(problem, kind="problem"))
+    name = name_of(problem, kind="problem")
+    chosen = _chosen(words, file=file, problem=name)
     drafts = [Draft.of(each) for each in chosen]
     for option, value in _shared(words).items():
         drafts = _everywhere(drafts, option, value)
-    for name, parameter, value in overrides.algorithms:
-        drafts = _for_one(drafts, name, parameter, value)
+    for algorithm, parameter, value in overrides.algorithms:
+        drafts = _for_one(drafts, algorithm, parameter, value)
     sized = hasattr(problem, "limits")
     return Request(
         algorithms=[draft.made() for draft in drafts],
         problem=problem,
         clients=_first(words.clients, file and file.clients, None if sized else defaults.CLIENTS),
-        rounds=_first(words.rounds, file and file.rounds, None if sized else defaults.ROUNDS),
+        rounds=_first(words.rounds, file and file.rounds, None if sized else defaults.rounds(name)),
         seeds=_first(words.seeds, file and file.seeds, defaults.SEEDS),
         runtime=_first(words.runtime, file and file.runtime, defaults.RUNTIME),
     )
