@@ -275,7 +275,7 @@ THEORY = Theory(S=0.8, R=0.2, delta=0.05, epsilon=0.02)
 
 
 def theoretical(context: naive.Context) -> float:
-    """The exact α of SPEC §2 for what a client knows."""
+    """The paper's exact α for what a client knows."""
     return naive.exact_alpha(
         context.kernel, context.X, lam=context.lam, clients=context.clients, S=0.8, R=0.2, delta=0.05
     )

@@ -35,7 +35,7 @@ def test_the_demos_table_is_laid_out_as_the_command_lays_it_out() -> None:
 
 
 def test_the_demos_caption_states_the_default_sizes() -> None:
-    sizes = f"{defaults.CLIENTS} clients, {defaults.ROUNDS} rounds, mean ± sd over {defaults.SEEDS} seeds"
+    sizes = f"{defaults.CLIENTS} clients, {defaults.LONG_ROUNDS} rounds, mean ± sd over {defaults.SEEDS} seeds"
     assert demo()[0].startswith(f"{defaults.PROBLEM}, d=")
     assert demo()[0].endswith(sizes)
 

@@ -50,6 +50,13 @@ def test_show_explains_problems_and_kernels_too(name: str) -> None:
     assert said("show", name).lower().startswith(name.lower())
 
 
+def test_show_tells_what_must_be_given_from_what_the_data_decides() -> None:
+    lines = {line.split()[0]: line for line in said("show", "ratings").splitlines() if line.split()}
+    assert "(needed)" in lines["file"]
+    assert "as the data has it" in lines["users"]
+    assert "(needed)" not in said("show", "magic")
+
+
 def test_show_suggests_the_nearest_name() -> None:
     done = CliRunner().invoke(cli.app, ["show", "DisKernelUBC"], standalone_mode=False)
     assert "did you mean DisKernelUCB?" in str(done.exception)

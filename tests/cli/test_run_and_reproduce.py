@@ -65,6 +65,14 @@ def test_reproduce_runs_what_it_can_names_what_is_missing_and_exits_with_0(tmp_p
 
 
 @pytest.mark.usefixtures("small_paper")
+def test_reproduce_of_nothing_that_is_here_is_a_mistake_and_leaves_no_report(tmp_path: Path) -> None:
+    done = CliRunner().invoke(app, ["reproduce", "small", "--only", "magic", "--out", str(tmp_path / "out"), "-q"])
+    assert done.exit_code != 0
+    assert "laconic data fetch magic" in str(done.exception)
+    assert not (tmp_path / "out" / "report.html").exists()
+
+
+@pytest.mark.usefixtures("small_paper")
 def test_reproduce_prints_json_and_nothing_else(tmp_path: Path) -> None:
     done = CliRunner().invoke(
         app, ["reproduce", "small", "--only", "cosine", "--out", str(tmp_path / "out"), "-j", "1", "--json", "-q"]

@@ -103,7 +103,8 @@ def test_a_package_that_is_not_installed_is_named_with_its_extra(monkeypatch: py
     with pytest.raises(InputError, match="no-such-package is not installed"):
         version_of("no-such-package")
     monkeypatch.setattr(extras_module, "PACKAGES", ("no_such_package",))
-    assert unavailable("magic") == "magic: no_such_package not installed; try: pip install 'laconic[data]'"
+    advice = "pip install 'laconic[data]', or '.[data]' in a clone"
+    assert unavailable("magic") == f"magic: no_such_package not installed; try: {advice}"
 
 
 @needs_real_data

@@ -66,6 +66,25 @@ def test_when_a_line_does_as_well_a_kernel_brings_little() -> None:
     assert "a kernel brings little" in said(EXACT, APPROX, row("DisLinUCB", regret=100.0, scalars=9))[False]
 
 
+def test_who_is_ahead_is_not_called_behind() -> None:
+    found = said(EXACT, APPROX, row("DisLinUCB", regret=10.0, scalars=9), row("NKernelUCB", regret=95.0))
+    assert "DisLinUCB is ahead: regret 10.0, 0.10 ×" in found[False]
+    assert "0.11 × that of DisKernelUCB: a kernel brings nothing" in found[False]
+    assert "NKernelUCB is ahead" in found[False]
+    assert "sharing brings little" in found[False]
+
+
+def test_a_line_that_is_far_behind_raw_sharing_lacks_the_kernel() -> None:
+    lossy = row("ApproxDisKernelUCB", regret=450.0, scalars=600, dictionary=1, syncs=1)
+    assert "what a kernel brings, ApproxDisKernelUCB lost" in said(EXACT, lossy, LINEAR)[False]
+
+
+def test_the_rule_is_not_quoted_where_it_points_the_other_way() -> None:
+    found = said(EXACT, row("ApproxDisKernelUCB", regret=90.0, scalars=9000, dictionary=3, syncs=2))
+    assert "B·r²" not in found[False]
+    assert "to send the dictionary's points to everyone" in found[False]
+
+
 @pytest.mark.parametrize("name", ["DisKernelUCB", "ApproxDisKernelUCB", "DisLinUCB"])
 def test_an_algorithm_that_never_synced_is_named_with_its_threshold(name: str) -> None:
     assert f"{name} never synced: with D=5" in said(row(name, regret=10.0))[False]

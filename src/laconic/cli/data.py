@@ -51,6 +51,8 @@ def list_data(as_json: Json = False) -> None:
     for name, page in pages.items():
         typer.echo(f"{'✓' if page['present'] else '·'} {name:{width}}  {page['title']}")
         typer.echo(f"  {'':{width}}  {page['licence']} · problem {page['problem']} · {_where(page)}")
+        if not page["present"]:
+            typer.echo(f"  {'':{width}}  {page['get']}")
 
 
 @app.command("fetch", no_args_is_help=True)

@@ -58,7 +58,8 @@ def _page(kind: Kind, listed: str, found: Any) -> dict[str, Any]:
     page = {"name": listed, "kind": kind, "summary": summary(found)}
     page |= {key: getattr(found, key) for key in ("equation", "sends") if hasattr(found, key)}
     parameters = _parameters(found)
-    return page | {"parameters": parameters, "compare": _in_compare(kind, listed, parameters)}
+    compared = _in_compare(kind, listed, parameters)
+    return page | {"parameters": parameters, "needed": _needed(found), "compare": compared}
 
 
 def _in_compare(kind: Kind, listed: str, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -71,11 +72,19 @@ def _in_compare(kind: Kind, listed: str, parameters: dict[str, Any]) -> dict[str
 
 
 def _parameters(found: Any) -> dict[str, Any]:
-    """Each parameter and its default, None where a value must be given."""
+    """Each parameter and its default, None where there is none."""
     parameters: dict[str, Any] = {}
     for name, parameter in inspect.signature(found).parameters.items():
         parameters[name] = _plain(_default(found, name, parameter))
     return parameters
+
+
+def _needed(found: Any) -> list[str]:
+    """The parameters that must be given."""
+    own = dataclasses.fields(found) if dataclasses.is_dataclass(found) else ()
+    made = {field.name for field in own if field.default_factory is not dataclasses.MISSING}
+    signature = inspect.signature(found).parameters.items()
+    return [name for name, each in signature if each.default is each.empty and name not in made]
 
 
 def _default(found: Any, name: str, parameter: inspect.Parameter) -> Any:
@@ -104,4 +113,6 @@ def _text(page: dict[str, Any]) -> str:
 def _value(name: str, page: dict[str, Any]) -> str:
     value = page["parameters"][name]
     stated = f" (laconic compare {defaults.PROBLEM} takes {page['compare'][name]})" if name in page["compare"] else ""
-    return f"{'(needed)' if value is None else value}{stated}"
+    if name in page["needed"]:
+        return "(needed)"
+    return f"{'as the data has it' if value is None else value}{stated}"

@@ -68,7 +68,7 @@ class Sweeping:
 
     def run(self, specs: Sequence[Spec], *, subject: Subject) -> None:
         """Run, write and say what came of it."""
-        from laconic.errors import LaconicError
+        from laconic.errors import InputError, LaconicError
         from laconic.report.charts import require_charts
         from laconic.reproduction.conduct import conduct
         from laconic.reproduction.output import write
@@ -84,6 +84,8 @@ class Sweeping:
                 f"stopped; finished runs are kept in {self.out}, and the same command goes on from there", err=True
             )
             raise typer.Exit(INTERRUPTED) from None
+        if outcome.absent and not outcome.panels and not outcome.failures:
+            raise InputError("; ".join(each.why for each in outcome.absent))
         files = write(outcome, out=self.out, subject=subject)
         self._say(outcome, files=files, with_claims=subject.with_claims)
         if outcome.failures:
@@ -211,8 +213,9 @@ def _finished(step: Finished) -> str:
 
     row, width = step.row, len(str(step.total))
     left = "" if step.left is None else f"; {duration(step.left)} left"
+    who = f"{row.algorithm} {setting(row.params)}".rstrip()
     return (
-        f"[{step.done:{width}}/{step.total}] {step.task.problem['name']}: {row.algorithm} {setting(row.params)}, "
+        f"[{step.done:{width}}/{step.total}] {step.task.problem['name']}: {who}, "
         f"seed {row.seed}: regret {number(row.regret)}, {amount(row.scalars)} scalars, {number(row.seconds)} s{left}"
     )
 

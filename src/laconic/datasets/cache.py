@@ -124,7 +124,7 @@ def unavailable(name: str) -> str | None:
     """Why a data set cannot be used here and what to do about it; None when it can."""
     absent = absent_packages()
     if absent:
-        return f"{name}: {', '.join(absent)} not installed; try: pip install 'laconic[data]'"
+        return f"{name}: {', '.join(absent)} not installed; try: pip install 'laconic[data]', or '.[data]' in a clone"
     try:
         return how_to_get(name) if find(name) is None else None
     except ProblemError as error:  # something is there, and it is broken

@@ -37,4 +37,4 @@ def absent_packages() -> list[str]:
 
 
 def _missing(package: str) -> MissingExtra:
-    return MissingExtra(f"{package} is not installed; try: pip install 'laconic[data]'")
+    return MissingExtra(f"{package} is not installed; try: pip install 'laconic[data]', or '.[data]' in a clone")

@@ -81,9 +81,14 @@ def _share(ratio: float) -> str:
 
 
 def _rule(approx: Group, *, results: Results) -> str:
-    """SPEC's rule with this run's numbers: B·r² ≪ NT(d+1)/2."""
+    """When statistics pay, B·r² ≪ NT(d+1)/2, with this run's numbers."""
     syncs, size = _mean(approx, "syncs"), _mean(approx, "dictionary")
     left, right = syncs * size**2, results.clients * results.rounds * (results.dim + 1) / 2
+    if left < FRACTION * right:
+        return (
+            f"B={count(syncs)} syncs of a dictionary of r={count(size)} are few and small enough; what costs in a run "
+            "this short is to send the dictionary's points to everyone at each of them. More rounds or a larger D help."
+        )
     return (
         f"Statistics pay where B·r² ≪ NT(d+1)/2; here B={count(syncs)} syncs of a dictionary of r={count(size)} make "
         f"{amount(left)} against {amount(right)}. Longer horizons, repeated or low-dimensional arms, a smaller qbar "
@@ -117,6 +122,8 @@ def _distance(approx: Group, *, best: dict[str, Group]) -> Iterator[Verdict]:
         numbers = f"regret {_regret(best[name])}, {ratio:.2f} × that of {APPROX}"
         if ratio >= FAR:
             yield Verdict(f"{name} is far behind: {numbers}.", holds=True)
+        elif ratio < 1:
+            yield Verdict(f"{name} is ahead: {numbers}.{_why(name, best=best)}", holds=False)
         else:
             yield Verdict(f"{name} is not far behind: {numbers}.{_why(name, best=best)}", holds=False)
 
@@ -128,9 +135,10 @@ def _why(name: str, *, best: dict[str, Group]) -> str:
         return ""
     ratio = _mean(best[name], "regret") / _mean(reference, "regret")
     against = f"it is {ratio:.2f} × that of {reference.label}"
+    asset = "sharing" if name == NEVER else "a kernel"
     if ratio >= FAR:
-        return f" Yet {against}: what sharing brings, {APPROX} lost."
-    return f" And {against}: {'sharing' if name == NEVER else 'a kernel'} brings little in this run."
+        return f" Yet {against}: what {asset} brings, {APPROX} lost."
+    return f" And {against}: {asset} brings {'little' if ratio >= 1 else 'nothing'} in this run."
 
 
 def _regret(group: Group) -> str:

@@ -23,11 +23,11 @@ WIDTH, HEIGHT, LOW, GAP = 380, 250, 190, 60  # of charts in a file; their width 
 MUTED, RULE = "#6B7280", "#9CA3AF"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif"
 DASHES = ([1, 0], [7, 3], [2, 2], [8, 3, 2, 3], [4, 2, 1, 2, 1, 2])
-#: The same look for an algorithm in every report; others take what is left.
+#: The same look for an algorithm in every report, its colour that of the demo's figure; others take what is left.
 LOOKS = {
     "OneKernelUCB": (COLOURS[0], DASHES[0]),
-    "DisKernelUCB": (COLOURS[2], DASHES[1]),
-    "ApproxDisKernelUCB": (COLOURS[1], DASHES[0]),
+    "DisKernelUCB": (COLOURS[1], DASHES[1]),
+    "ApproxDisKernelUCB": (COLOURS[2], DASHES[0]),
     "NKernelUCB": (COLOURS[3], DASHES[3]),
     "DisLinUCB": (COLOURS[4], DASHES[2]),
     "Random": (RULE, DASHES[4]),
@@ -323,4 +323,5 @@ def _package(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise InputError(f"{name} is not installed; try: pip install 'laconic[paper]'") from None
+        advice = "pip install 'laconic[paper]', or '.[paper]' in a clone"
+        raise InputError(f"{name} is not installed; try: {advice}") from None

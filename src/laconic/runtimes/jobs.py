@@ -213,4 +213,5 @@ def _package(name: str, *, extra: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise InputError(f"{name} is not installed; try: pip install 'laconic[{extra}]'") from None
+        advice = f"pip install 'laconic[{extra}]', or '.[{extra}]' in a clone"
+        raise InputError(f"{name} is not installed; try: {advice}") from None
