@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,7 +68,9 @@ def test_a_reader_that_stops_reading_sees_no_traceback() -> None:
 def test_ctrl_c_leaves_the_finished_runs_saved_and_exits_with_130(tmp_path: Path) -> None:
     sizes = ["--clients", "5", "--rounds", "20", "--seeds", "100000", "--set", "problem.dim=2"]
     command = [*COMMAND, "compare", "-a", "DisLinUCB,NKernelUCB", *sizes, "--out", str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    # a shell starts background jobs deaf to SIGINT, and what they start inherits that
+    hearing: Any = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **hearing) as process:
         assert process.stderr is not None
         assert process.stderr.readline().startswith("[")  # a run has finished
         process.send_signal(signal.SIGINT)
