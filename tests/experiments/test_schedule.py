@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from laconic.experiments.compare import try_out
@@ -76,6 +77,30 @@ def test_a_damaged_file_is_made_again(tmp_path: Path) -> None:
     again = Lasting(jobs=2)
     assert swept(Sweep(store, engine=again), tasks, about) == before
     assert again.made == [tasks[0]]
+
+
+def test_whatever_a_flipped_bit_makes_of_a_run_it_is_read_as_it_was_or_not_at_all(tmp_path: Path) -> None:
+    made = experiment(tmp_path)
+    tasks, about = tasks_of(made, name="small")[:1], try_out(made)
+    store = Store(tmp_path / "runs")
+    (before,) = swept(Sweep(store, engine=Here()), tasks, about)
+    path = store.path(tasks[0])
+    whole, random = path.read_bytes(), np.random.default_rng(0)
+    for place in random.integers(len(whole) // 4, size=60).tolist():  # the columns come first
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << int(random.integers(8))]) + whole[place + 1 :])
+        found = store.load(tasks[0])
+        assert found is None or replace(found, seconds=0.0) == replace(before, seconds=0.0)
+
+
+def test_a_run_under_the_name_of_another_is_made_again(tmp_path: Path) -> None:
+    made = experiment(tmp_path)
+    tasks, about = tasks_of(made, name="small"), try_out(made)
+    other = next(each for each in tasks if each.seed != tasks[0].seed)
+    store = Store(tmp_path / "runs")
+    swept(Sweep(store, engine=Here()), [tasks[0]], about)
+    store.path(other).write_bytes(store.path(tasks[0]).read_bytes())
+    assert store.load(tasks[0]) is not None
+    assert store.load(other) is None
 
 
 def test_a_run_that_fails_stops_no_other_and_is_told(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -54,12 +55,22 @@ def test_numpys_own_blas_has_one_thread_while_a_run_lasts_and_scipys_keeps_its_o
         assert seen.keys() - numpys
 
 
+def limited() -> dict[str, int]:
+    with threadpool_limits(limits=1):
+        return threads()
+
+
 def test_runs_in_several_threads_leave_the_library_as_it_was() -> None:
     with threadpool_limits(limits=2):
         before = threads()
         with ThreadPoolExecutor(4) as pool:
-            futures = [
-                pool.submit(run, DisKernelUCB(), Cosine(dim=3, arms=4), clients=3, rounds=5 + n) for n in range(8)
-            ]
+            play = partial(run, DisKernelUCB(), Cosine(dim=3, arms=4), clients=3)
+            futures = [pool.submit(play, rounds=5 + n) for n in range(8)]
             assert all(future.result().rounds >= 5 for future in futures)
-        assert threads() == before
+            assert threads() == before  # while the pool's threads are there
+
+
+def test_other_threads_may_still_limit_theirs_after_a_run() -> None:
+    run(DisKernelUCB(), Cosine(dim=3, arms=4), clients=2, rounds=2)
+    with ThreadPoolExecutor(1) as pool:
+        assert set(pool.submit(limited).result().values()) == {1}

@@ -72,6 +72,10 @@ def _outcome() -> int:
         code = app(standalone_mode=False)
     except LaconicError as error:
         return _complain(str(error))
+    except MemoryError:
+        return _complain(
+            "this takes more memory than there is; try fewer clients or rounds, or an algorithm with a dictionary"
+        )
     except KeyboardInterrupt:
         return INTERRUPTED
     except typer.Abort:

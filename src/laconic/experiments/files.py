@@ -29,7 +29,15 @@ def require_writable(folder: Path) -> None:
     except OSError as error:
         raise OutputError(f"cannot make the folder {folder}: {error.strerror or error}") from None
     replace_file(folder / ".writable", Path.touch)
-    (folder / ".writable").unlink()
+    remove_file(folder / ".writable")  # another process may have done so
+
+
+def remove_file(path: Path) -> None:
+    """Remove a file if it is there."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise OutputError(f"cannot remove {path}: {error.strerror or error}") from None
 
 
 def require_writable_file(path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from laconic.errors import InputError
 from laconic.experiments.config import HEADER, Experiment
-from laconic.experiments.files import replace_file, require_writable
+from laconic.experiments.files import remove_file, replace_file, require_writable
 from laconic.experiments.results import Results
 
 RESULTS, CONFIG, FIGURES = "results.parquet", "config.toml", ("figure.png", "figure.svg")
@@ -31,13 +31,13 @@ class Folder:
         """Keep all runs so far; the first time, also say what they are runs of."""
         if not results.rows:
             return
+        results.to_parquet(self.path / RESULTS)  # first, so that a full disk leaves an earlier comparison as it was
         if not self.begun:
             self._begin()
-        results.to_parquet(self.path / RESULTS)
 
     def _begin(self) -> None:
-        for name in (RESULTS, CONFIG, *FIGURES):  # an earlier comparison's files would contradict this one's
-            (self.path / name).unlink(missing_ok=True)
+        for name in (CONFIG, *FIGURES):  # an earlier comparison's files would contradict this one's
+            remove_file(self.path / name)
         if not why_without_config(self.experiment):
             config = HEADER.format(name=CONFIG) + self.experiment.to_toml()
             replace_file(self.path / CONFIG, lambda path: path.write_text(config, encoding="utf-8"))

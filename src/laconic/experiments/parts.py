@@ -106,7 +106,7 @@ def _written(part: Any, *, key: str) -> Any:
     if isinstance(part, Grid):
         return [_written(choice, key=key) for choice in part.values]
     if key in PATHS and isinstance(part, str | os.PathLike):
-        return str(Path(part).absolute())
+        return str(Path(part).expanduser().absolute())
     if hasattr(part, "item") and not hasattr(part, "__len__"):  # a numpy scalar
         return part.item()
     if isinstance(part, str | bool | int | float):

@@ -86,13 +86,13 @@ def _row(record: dict[str, Any]) -> Row:
 
 def write(results: Results, path: str | PathLike[str]) -> None:
     """Replace the file by these results."""
-    replace_file(Path(path), lambda temporary: pq.write_table(to_arrow(results), temporary))
+    replace_file(Path(path), lambda temporary: pq.write_table(to_arrow(results), temporary, write_page_checksum=True))
 
 
 def read(path: str | PathLike[str]) -> Results:
     """The results in a Parquet file."""
     try:
-        table = pq.read_table(path)
+        table = pq.read_table(path, page_checksum_verification=True)
     except OSError as error:
         raise InputError(f"cannot read {os.fspath(path)}: {error.strerror or error}") from None
     except pa.ArrowInvalid:

@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from laconic import __version__
-from laconic.errors import InputError
 from laconic.experiments.config import Experiment, problem_table
 from laconic.experiments.files import require_writable
 from laconic.experiments.parts import PATHS, name_of, to_table
@@ -98,9 +97,10 @@ class Store:
         if not path.exists():
             return None
         try:
-            return Results.from_parquet(path).rows[0]
-        except (InputError, LookupError):  # damaged by a full disk or by hand
+            row = Results.from_parquet(path).rows[0]
+        except Exception:  # damaged by a full disk or by hand, in whatever way: it is made again
             return None
+        return row if (row.seed, row.algorithm) == (task.seed, task.algorithm["name"]) else None
 
     def save(self, task: Task, row: Row, *, about: Results) -> None:
         """Keep a finished run; ``about`` are results of its experiment."""

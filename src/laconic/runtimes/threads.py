@@ -12,43 +12,27 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import Any, cast
 
 from threadpoolctl import ThreadpoolController
 
-
-class _Limit:
-    """The limit on numpy's BLAS, which a process has once: the first run sets it, the last one undoes it."""
-
-    def __init__(self) -> None:
-        self._lock, self._runs, self._set = Lock(), 0, cast(Any, None)
-
-    def begin(self) -> None:
-        with self._lock:
-            self._runs += 1
-            numpys = _numpys_own()
-            if self._runs == 1 and numpys is not None:
-                self._set = numpys.limit(limits=1)
-
-    def end(self) -> None:
-        with self._lock:
-            self._runs -= 1
-            if self._runs == 0 and self._set is not None:
-                self._set.restore_original_limits()
-                self._set = None
-
-
-_limit = _Limit()
+_first = Lock()
 
 
 @contextmanager
 def one_set_of_threads() -> Iterator[None]:
-    """While this lasts numpy's own BLAS has one thread; scipy's keeps those that it has."""
-    _limit.begin()
-    try:
+    """While this lasts numpy's own BLAS has one thread; scipy's keeps those that it has.
+
+    A process has its BLAS once: of runs in several threads the first sets the limit, and that thread alone undoes it.
+    """
+    numpys = _numpys_own()
+    if numpys is None or not _first.acquire(blocking=False):
         yield
+        return
+    try:
+        with numpys.limit(limits=1):
+            yield
     finally:
-        _limit.end()
+        _first.release()
 
 
 @cache

@@ -12,8 +12,8 @@ from laconic.runtimes.lockstep.batch import Exploring, NewPoints, Prediction, Sc
 FOLD_FROM, FOLD_SHARE = 32, 0.25
 #: Arms that cannot win are dropped where those that remain take this many multiplications each.
 DROP_FROM = 20_000
-#: Rounding may move an index by this much, relative to the largest.
-ROUNDING = 1e-9
+#: Rounding may move an index by this much, relative to the largest, with features in double and in single precision.
+ROUNDING, SINGLE_ROUNDING = 1e-9, 1e-4
 #: Rows of so many entries are folded in one product.
 FOLD_ENTRIES = 8_000_000
 
@@ -124,5 +124,6 @@ def _candidates(scores: Scores, mean: Floats, total: Floats, exploring: Explorin
     if exploring.there is not None:
         lower = np.where(exploring.there, lower, -np.inf)
     best = lower.max(axis=1, keepdims=True)
-    candidates = mean + width >= best - ROUNDING * (np.abs(mean) + width).max(axis=1, keepdims=True)
+    rounding = ROUNDING if scores.features.dtype == np.float64 else SINGLE_ROUNDING
+    candidates = mean + width >= best - rounding * (np.abs(mean) + width).max(axis=1, keepdims=True)
     return np.asarray(candidates if exploring.there is None else candidates & exploring.there)
