@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import reprlib
 from collections.abc import Collection
 from numbers import Integral, Real
@@ -112,3 +113,10 @@ def _finite(value: object) -> float | None:
     except OverflowError:  # a whole number beyond the largest float
         return None
     return number if math.isfinite(number) else None
+
+
+def require_path(name: str, value: object) -> str:
+    """The value as a path, or an error that says what was seen."""
+    if not isinstance(value, str | os.PathLike):
+        raise InputError(f"{name} must be the path of a file, not {value!r}")
+    return os.fspath(value)

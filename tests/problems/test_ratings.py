@@ -67,6 +67,24 @@ def test_users_and_items_that_do_not_meet_are_not_passed_over_in_silence(tmp_pat
         opened(Ratings(file, users=12, items=3))
 
 
+@pytest.mark.parametrize("columns", ["user,item,item", "user,user,rating", 1, [1, 2, 3], True])
+def test_columns_that_do_not_name_three_are_refused(file: str, columns: Any) -> None:
+    with pytest.raises(ProblemError, match="columns must name user, item and rating"):
+        opened(Ratings(file, columns=columns))
+
+
+def test_a_line_that_is_no_text_is_named(tmp_path: Path) -> None:
+    good = b'{"user": "a", "item": "b", "rating": 1}\n'
+    path = written(tmp_path / "u.json", good + b'{"user": "\xff", "item": "b", "rating": 1}\n')
+    with pytest.raises(ProblemError, match=r"u\.json:2: "):
+        opened(Ratings(str(path)))
+
+
+def test_a_file_that_is_no_path_is_refused() -> None:
+    with pytest.raises(InputError, match="file must be the path of a file, not 5"):
+        Ratings(5)  # type: ignore[arg-type]
+
+
 def test_the_liked_arm_may_stand_anywhere(file: str) -> None:
     instance = opened(Ratings(file), clients=200)
     places = np.concatenate([instance.round(index).means.argmax(axis=1) for index in range(4)])

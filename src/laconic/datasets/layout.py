@@ -171,7 +171,7 @@ def _given(columns: str | None) -> list[str] | None:
     if columns is None:
         return None
     names = [name.strip() for name in columns.split(",")]
-    if len(names) != len(ROLES) or not all(names):
+    if len(set(names)) != len(ROLES) or len(names) != len(ROLES) or not all(names):
         raise ProblemError(f"columns must name user, item and rating, not {columns!r}; try columns='user,item,rating'")
     return names
 

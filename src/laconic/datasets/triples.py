@@ -202,6 +202,10 @@ def _block(triples: Sequence[tuple[str, str, float]]) -> _Block:
 # JSON lines
 
 
+#: What a line raises that is not JSON, or not text at all.
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
+
+
 def _json_blocks(source: Source, start: bytes, columns: str | None) -> Iterator[_Block]:
     names = _json_names(start, source=source, columns=columns)
     fields = [(role, kind) for role, kind in zip(ROLES, (str | int, str | int, float), strict=True)]
@@ -220,7 +224,7 @@ def _json_names(start: bytes, *, source: Source, columns: str | None) -> list[st
     first = start.removeprefix(b"\xef\xbb\xbf").lstrip().partition(b"\n")[0]
     try:
         seen = msgspec.json.decode(first, type=dict[str, msgspec.Raw])
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise ProblemError(f"{source}:1: not a line of JSON ({error}); try JSON lines, one rating a line") from None
     names = list(seen)
     return [names[place] for place in named_columns(names, label=f"{source}:1", columns=columns)]
@@ -231,7 +235,7 @@ def _decoded(decoder: msgspec.json.Decoder[Any], lines: list[bytes], *, source: 
         lines[0] = lines[0].removeprefix(b"\xef\xbb\xbf")
     try:
         return decoder.decode_lines(b"".join(lines))
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return [
             _decoded_line(decoder, line, where=f"{source}:{number}")
             for number, line in enumerate(lines, start=done + 1)
@@ -242,7 +246,7 @@ def _decoded(decoder: msgspec.json.Decoder[Any], lines: list[bytes], *, source: 
 def _decoded_line(decoder: msgspec.json.Decoder[Any], line: bytes, *, where: str) -> Any:
     try:
         return decoder.decode(line)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise ProblemError(f"{where}: {error}") from None
 
 
@@ -267,7 +271,12 @@ def _parquet_blocks(source: Source, columns: str | None) -> Iterator[_Block]:
 
 
 def _parquet_columns(file: Any, source: Source, columns: str | None) -> tuple[int, int, int]:
-    return named_columns(file.schema_arrow.names, label=str(source), columns=columns)
+    names = file.schema_arrow.names
+    places = named_columns(names, label=str(source), columns=columns)
+    for place in places:
+        if names.count(names[place]) > 1:
+            raise ProblemError(f"{source} has two columns called {names[place]!r}")
+    return places
 
 
 def _parquet_block(arrays: list[Any], *, source: Source, done: int) -> _Block:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from laconic.arrays import Floats
-from laconic.checks import require_no_grid, require_whole, seen
+from laconic.checks import require_no_grid, require_path, require_whole, seen
 from laconic.datasets import cache
 from laconic.datasets.cache import Source
 from laconic.datasets.catalogue import DATASETS
@@ -133,7 +132,7 @@ class Clustered(_Clusters):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "csv", os.fspath(self.csv))
+        object.__setattr__(self, "csv", require_path("csv", self.csv))
 
     def _task(self) -> _Task:
         source = own_source(self.csv)

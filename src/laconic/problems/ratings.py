@@ -5,7 +5,6 @@ A step shows one pair that was rated above the threshold and otherwise pairs tha
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property, lru_cache
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.arrays import Bools, Floats, Ints
-from laconic.checks import require_finite_number, require_no_grid, require_one_of, require_whole, seen
+from laconic.checks import require_finite_number, require_no_grid, require_one_of, require_path, require_whole, seen
 from laconic.datasets import cache
 from laconic.datasets.cache import Source
 from laconic.datasets.catalogue import Dataset
@@ -196,7 +195,9 @@ class Ratings(_Ratings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "file", os.fspath(self.file))
+        object.__setattr__(self, "file", require_path("file", self.file))
+        if self.columns is not None and not isinstance(self.columns, str):
+            raise ProblemError(f"columns must name user, item and rating in one text, not {seen(self.columns)}")
 
     def _source(self) -> Source:
         return ratings_source(self.file)
