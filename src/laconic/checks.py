@@ -69,6 +69,19 @@ def require_one_of(name: str, value: object, *, choices: Collection[str]) -> Non
         raise InputError(f"{name} cannot be {seen(value)}; try one of {', '.join(choices)}")
 
 
+def require_number(name: str, value: object) -> None:
+    """A whole number from 0 on that fits into a message."""
+    require_whole(name, value, least=0)
+    if isinstance(value, Integral) and int(value) >= 2**53:
+        raise InputError(f"{name} must be below 2**53, not {seen(value)}; draw it below that")
+
+
+def require_flag(name: str, value: object) -> None:
+    """True or False, and nothing that merely counts as one of them."""
+    if not is_grid(value) and not isinstance(value, bool):
+        raise InputError(f"{name} must be True or False, not {seen(value)}; try {name}=True")
+
+
 def any_array(name: str, value: object) -> NDArray[Any]:
     """An array of whatever it holds; rows of unequal length are refused."""
     try:

@@ -41,3 +41,7 @@ class LocalProtocolError(ProtocolError):
 
 class RemoteProtocolError(ProtocolError):
     """The other side sent something that no correct peer sends; nothing happened."""
+
+
+class PlanMismatch(RemoteProtocolError):
+    """The other side plays by another plan; which parameters differ is said."""

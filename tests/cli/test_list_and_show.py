@@ -39,7 +39,7 @@ def test_show_as_json_has_equation_parameters_and_what_it_sends() -> None:
     assert (page["name"], page["kind"], page["parameters"]) == (
         "DisLinUCB",
         "algorithm",
-        {"D": 20.0, "lam": 1.0, "alpha": 1.0},
+        {"D": 20.0, "lam": 1.0, "alpha": 1.0, "wire": "paper"},
     )
     assert page["equation"]
     assert page["sends"]

@@ -161,7 +161,7 @@ class LateSize:
 
 
 def recorded(*sizes: int | None) -> Run:
-    recorder = Recorder(clients=2, rounds=len(sizes))
+    recorder = Recorder(DisKernelUCB().plan(2), clients=2, rounds=len(sizes))
     for index, size in enumerate(sizes):
         recorder.sync_done(2 * index + 2, LateSize(size))  # type: ignore[arg-type]
     return recorder.finish(algorithm=DisKernelUCB(), seed=0, rounds=len(sizes), seconds=0.1)

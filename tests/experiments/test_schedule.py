@@ -144,3 +144,27 @@ def test_a_job_is_plain_values_that_any_process_can_play(tmp_path: Path) -> None
     assert isinstance(row, Row)
     assert row.algorithm == "OneKernelUCB"
     assert row.params["gamma"] == 0.1
+
+
+def test_all_that_decides_a_run_is_in_its_id_and_nothing_else() -> None:
+    task = Task(
+        "here",
+        problem={"name": "cosine", "dim": 3},
+        algorithm={"name": "DisLinUCB", "D": 5.0},
+        clients=2,
+        rounds=4,
+        seed=0,
+        runtime="lockstep",
+    )
+    changes: list[dict[str, Any]] = [
+        {"problem": {"name": "cosine", "dim": 4}},
+        {"problem": {"name": "polynomial", "dim": 3}},
+        {"algorithm": {"name": "DisLinUCB", "D": 5.5}},
+        {"algorithm": {"name": "DisLinUCB", "D": 5.0, "lam": 0.1}},
+        {"clients": 4, "rounds": 2},
+        {"seed": 1},
+        {"runtime": "loopback"},
+    ]
+    assert len({task.id, *(replace(task, **change).id for change in changes)}) == 1 + len(changes)
+    assert replace(task, experiment="there").id == task.id
+    assert replace(task, algorithm={"D": 5, "name": "DisLinUCB"}).id == task.id

@@ -9,10 +9,10 @@ from typing import Any
 
 from laconic import registry
 from laconic.algorithms import Algorithm
+from laconic.canonical import parts
 from laconic.cli import defaults
 from laconic.errors import InputError
 from laconic.experiments.config import ConfigFile, read_config
-from laconic.experiments.grid import parts
 from laconic.experiments.parts import Draft, algorithm_from, as_algorithm, name_of, problem_from
 from laconic.problems.base import Problem
 
@@ -183,6 +183,8 @@ def literal(text: str) -> Any:
     >>> literal("0.3"), literal(".3"), literal("[1, 2]"), literal("paper")
     (0.3, 0.3, [1, 2], 'paper')
     """
+    if text in ("True", "False"):  # as Python, and our own tables, spell them
+        return text == "True"
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from itertools import product
 from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
+from laconic.canonical import bare, parts, text
 from laconic.errors import InputError
 from laconic.kernels import Foreign, as_kernel
 
@@ -78,22 +79,9 @@ def params(value: object) -> Params:
     return flat
 
 
-def parts(value: object) -> dict[str, Any]:
-    """What a value was made with, by name, kernels of others as they were given; nothing for what is no dataclass."""
-    value = _bare(value)
-    if not is_dataclass(value) or isinstance(value, type):
-        return {}
-    return {field.name: _bare(getattr(value, field.name)) for field in fields(value) if field.init}
-
-
-def _bare(value: Any) -> Any:
-    """Somebody else's kernel without our wrapping, so that its own name and parameters are seen."""
-    return value.function if isinstance(value, Foreign) else value
-
-
 def rebuilt(value: Any, changes: Mapping[str, Any]) -> Any:
     """The value with other parts, all at once; kernels of others are wrapped as those were that they replace."""
-    value = _bare(value)
+    value = bare(value)
     wrapped = {key: isinstance(getattr(value, key), Foreign) for key in changes}
     return replace(value, **{key: as_kernel(part) if wrapped[key] else part for key, part in changes.items()})
 
@@ -130,13 +118,3 @@ def finite(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [finite(inner) for inner in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def text(value: object) -> str:
-    """How a part is written in a table: like ``repr``, but without memory addresses and the content of arrays."""
-    value = _bare(value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return f"{type(value).__name__}({', '.join(f'{name}={text(part)}' for name, part in parts(value).items())})"
-    if isinstance(value, np.ndarray):
-        return f"array{value.shape}"
-    return str(getattr(value, "__qualname__", None) or repr(value))

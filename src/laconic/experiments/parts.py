@@ -6,7 +6,7 @@ import inspect
 import os
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
@@ -14,8 +14,9 @@ from typing import Any
 
 from laconic import kernels, registry
 from laconic.algorithms import Algorithm, require_algorithm
+from laconic.canonical import bare, known_parts, parts
 from laconic.errors import InputError
-from laconic.experiments.grid import Grid, parts, rebuilt
+from laconic.experiments.grid import Grid, rebuilt
 from laconic.exploration import Theory
 from laconic.problems.base import Problem
 
@@ -97,9 +98,8 @@ def _part(value: Any, *, name: str) -> Any:
 
 def to_table(value: object, *, name: str) -> dict[str, Any]:
     """A value as a table that `algorithm_from` or `problem_from` turns back into it."""
-    if not is_dataclass(value) and inspect.signature(type(value)).parameters:
-        raise InputError(f"the parameters of {name} are not known, as its class is no dataclass")
-    return {"name": name} | {key: _written(part, key=key) for key, part in parts(value).items() if part is not None}
+    known = known_parts(value, name=name)
+    return {"name": name} | {key: _written(bare(part), key=key) for key, part in known.items() if part is not None}
 
 
 def _written(part: Any, *, key: str) -> Any:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from laconic import __version__
+from laconic.canonical import FORMAT, canonical, fingerprint, parts
 from laconic.experiments.config import Experiment, problem_table
 from laconic.experiments.files import require_writable
 from laconic.experiments.parts import PATHS, name_of, to_table
 from laconic.experiments.results import Results, Row
-
-FORMAT = 1
-LETTERS = 24  # of a hash: enough for two runs never to share a name
 
 
 @dataclass(frozen=True)
@@ -35,15 +30,9 @@ class Task:
     @cached_property
     def id(self) -> str:
         """A hash of what decides the result; where a file lies is not part of it, its content is."""
-        return digest(
-            {
-                "laconic": __version__,
-                "problem": _content(self.problem),
-                "algorithm": self.algorithm,
-                "sizes": [self.clients, self.rounds, self.seed],
-                "runtime": self.runtime,
-            }
-        )
+        decides = parts(self) | {"laconic": __version__, "problem": _content(self.problem)}
+        del decides["experiment"]
+        return digest(decides)
 
 
 def tasks_of(experiment: Experiment, *, name: str) -> list[Task]:
@@ -72,8 +61,7 @@ def id_of(experiment: Experiment) -> str:
 
 def digest(content: dict[str, Any]) -> str:
     """A hash of plain values."""
-    encoded = msgspec.json.encode({"format": FORMAT, **content}, order="sorted")
-    return hashlib.sha256(encoded).hexdigest()[:LETTERS]
+    return fingerprint(canonical({"format": FORMAT, **content}))
 
 
 def _content(problem: dict[str, Any]) -> dict[str, Any]:
