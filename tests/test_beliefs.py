@@ -21,8 +21,6 @@ from laconic.beliefs import (
     LinearEmbedding,
     NystromEmbedding,
     Statistics,
-    restored,
-    with_dictionary,
 )
 from laconic.errors import InputError
 from laconic.kernels import Gaussian, Linear, Matern, as_kernel
@@ -197,43 +195,6 @@ def test_beliefs_of_one_history_share_memory() -> None:
     assert new.factor.blocks[0] is old.factor.blocks[0]
 
 
-@pytest.mark.parametrize("first", [0, 3, 255, 256, 300])
-def test_a_view_is_continued_by_the_belief_that_learnt_more(first: int) -> None:
-    old = exact(data(first, dim=3), dim=3)
-    new = old.extended(*data(9, dim=3, seed=5)).extended(*data(3, dim=3, seed=6))
-    Xs, _ = data(7, dim=3, seed=7)
-    assert new.continues(old)
-    continued, view = new.continued(old.view(Xs)), new.view(Xs)
-    assert_array_equal(continued.points, Xs)
-    for field in ("features", "mean", "signal", "residual"):
-        assert_allclose(getattr(continued, field), getattr(view, field), atol=1e-11)
-
-
-def test_a_belief_that_counts_points_again_or_is_another_one_does_not_continue() -> None:
-    X, y = data(9)
-    for rewards in (y, np.zeros(9)):  # without rewards only the counts tell
-        old = exact((X, rewards))
-        assert not old.extended(X[:2], rewards[:2]).continues(old)
-        assert not exact((X[::-1].copy(), rewards)).continues(old)
-        assert not old.continues(old.extended(*data(3, seed=5)))
-        assert old.continues(old)
-
-
-def test_features_at_hand_spare_work_and_change_nothing() -> None:
-    old, new, (Xs, _) = exact(data(200)), data(9, seed=5), data(5, seed=6)
-    features = old.view(np.concatenate([new[0], Xs])).features.T
-    recalling = old.recalling(np.concatenate([new[0], Xs]), features)
-    with patch.object(type(old.factor), "solve", autospec=True, side_effect=type(old.factor).solve) as solve:
-        belief = recalling.extended(*new)
-    assert [call.kwargs.get("done") for call in solve.call_args_list] == [200]
-    view = old.extended(*new).view(Xs)
-    assert_says(belief, (view.mean, view.variance), Xs, atol=1e-12)
-    assert belief.recall is None
-    unknown = data(9, seed=8)
-    view = old.extended(*unknown).view(Xs)
-    assert_says(recalling.extended(*unknown), (view.mean, view.variance), Xs, atol=1e-12)
-
-
 def test_learning_nothing_changes_nothing() -> None:
     belief = exact(data(5))
     same = belief.extended(np.empty((0, 2)), np.empty(0))
@@ -263,7 +224,7 @@ def test_a_factor_in_single_precision_says_nearly_the_same_in_half_the_memory(n:
     assert narrow.information == pytest.approx(wide.information, rel=1e-4)
     assert narrow.view(Xs).mean.dtype == narrow.view(Xs).variance.dtype == np.float64
     assert {block.panel.dtype for block in narrow.factor.blocks} == {np.dtype(np.float32)}
-    assert_same_bits(narrow, restored(narrow, narrow.arrays()), Xs)
+    assert_same_bits(narrow, narrow.from_arrays(narrow.arrays()), Xs)
 
 
 # Finite
@@ -275,7 +236,7 @@ def test_coordinates_in_single_precision_say_nearly_the_same(n: int) -> None:
     embedding = NystromEmbedding(kernel=Gaussian(4.0), dictionary=S, dtype="float32")
     narrow = FiniteBelief(embedding=embedding, lam=0.3, statistics=Statistics.of(embedding, X, y))
     assert_says(narrow, naive.nystrom(naive.gaussian(4.0), S, X, y, Xs, 0.3), Xs, atol=1e-4)
-    assert_same_bits(narrow, restored(narrow, narrow.arrays()), Xs)
+    assert_same_bits(narrow, narrow.from_arrays(narrow.arrays()), Xs)
 
 
 @pytest.mark.parametrize("n", [0, 1, 40])
@@ -361,12 +322,12 @@ def test_a_blank_belief_knows_nothing_and_doubts_nothing() -> None:
 def test_a_new_dictionary_keeps_kernel_and_lambda_and_forgets_the_data() -> None:
     S, (X, y) = data(4)[0], data(9, seed=2)
     for old in (nystrom(S[:2], X, y, lam=0.4), exact((X, y), lam=0.4)):
-        new = with_dictionary(old, S)
+        new: FiniteBelief = old.on_dictionary(S)
         assert isinstance(new.embedding, NystromEmbedding)
         assert new.embedding.kernel == Gaussian(1.5)
         assert (new.lam, new.observations, new.rank) == (0.4, 0, 4)
     with pytest.raises(InputError, match="kernel"):
-        with_dictionary(linear(X, y), S)
+        linear(X, y).on_dictionary(S)
 
 
 # Saving
@@ -389,7 +350,7 @@ def test_an_exact_belief_is_restored_to_the_last_bit(small: int, chunk: int, ste
     with patch.multiple("laconic.beliefs.exact", SMALL_FACTOR=small, CHUNK_ROWS=chunk):
         belief = exact(*[(items[numbers], data(len(numbers), seed=3)[1]) for numbers in steps])
         arrays = {name: array.copy() for name, array in belief.arrays().items()}
-        twin = restored(exact(), arrays)
+        twin = exact().from_arrays(arrays)
         new, Xs = repeats(4, items=9), data(5, seed=4)[0]
         assert_same_bits(belief, twin, Xs)
         assert isinstance(twin, ExactBelief)
@@ -398,7 +359,7 @@ def test_an_exact_belief_is_restored_to_the_last_bit(small: int, chunk: int, ste
 
 def test_a_large_exact_belief_is_restored_to_the_last_bit() -> None:
     belief = exact(data(250), data(20, seed=2), repeats(300, items=40, seed=3))
-    assert_same_bits(belief, restored(exact(), belief.arrays()), data(5, seed=4)[0])
+    assert_same_bits(belief, exact().from_arrays(belief.arrays()), data(5, seed=4)[0])
 
 
 def test_finite_beliefs_are_restored_to_the_last_bit() -> None:
@@ -411,18 +372,10 @@ def test_finite_beliefs_are_restored_to_the_last_bit() -> None:
         (fresh, fresh),
         (linear(X, y), linear(X[:0], y[:0])),
     ):
-        twin = restored(template, belief.arrays())
+        twin = template.from_arrays(belief.arrays())
         assert_same_bits(belief, twin, Xs)
         assert isinstance(twin, FiniteBelief)
         assert twin.observations == belief.observations
-
-
-def test_a_belief_of_an_unknown_kind_cannot_be_restored() -> None:
-    class Strange:
-        dim, lam = 1, 1.0
-
-    with pytest.raises(InputError, match="Strange"):
-        restored(Strange(), {})  # type: ignore[arg-type]
 
 
 def test_variances_are_clipped_at_zero_where_rounding_would_make_them_negative() -> None:

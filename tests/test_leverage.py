@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from laconic.arrays import Floats
-from laconic.kernels import Gaussian, Kernel, Linear
+from laconic.kernels import Gaussian, Kernel, Linear, Polynomial
 from laconic.leverage import RANK_TOLERANCE, distinct, full_rank, sample
 from tests import naive
 
@@ -89,9 +89,28 @@ def test_a_dictionary_has_the_rank_of_its_points(kernel: Kernel, X: Floats, rank
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
-def test_the_tolerance_is_relative_to_the_largest_prior(scale: float) -> None:
+def test_the_tolerance_is_relative_to_the_prior(scale: float) -> None:
     X = points(50, dim=1)
     np.testing.assert_array_equal(full_rank(scale * Gaussian(), X), full_rank(Gaussian(), X))
+
+
+def left_by(kernel: Kernel, S: Floats, X: Floats) -> Floats:
+    """What a dictionary leaves of points, as a part of their own k(x, x)."""
+    scale = 1.0 / np.sqrt(kernel.diag(S))  # a matrix with ones on its diagonal solves better
+    k = kernel(S, X) * scale[:, None]
+    solved = np.linalg.solve(kernel(S, S) * np.outer(scale, scale), k)
+    return np.asarray(1.0 - np.sum(k * solved, axis=0) / kernel.diag(X))
+
+
+@pytest.mark.parametrize("at", [0, 17, 40])
+def test_an_outlier_does_not_empty_the_dictionary(at: int) -> None:
+    near, kernel = points(40), Polynomial(3)
+    X = np.insert(near, at, [0.0, 100.0], axis=0)
+    S = X[full_rank(kernel, X)]
+    assert len(S) == len(full_rank(kernel, near)) == 10  # polynomials of two variables up to the third degree
+    np.testing.assert_array_equal(S[0], [0.0, 100.0])  # the largest residual comes first
+    assert np.abs(left_by(kernel, S, X)).max() < 1e-6
+    np.testing.assert_array_equal(S, naive.thin(lambda X, Y: np.asarray((1 + X @ Y.T) ** 3), X))
 
 
 def test_what_is_left_out_is_expressed_by_what_is_kept() -> None:

@@ -151,6 +151,18 @@ def test_two_extensions_of_one_factor_do_not_disturb_each_other(first: int) -> N
     np.testing.assert_array_equal(base.matrix(), before)
 
 
+@pytest.mark.parametrize("size", [1, 15, 16, 17, 40])
+def test_a_trace_has_no_rows_that_a_longer_factor_added(size: int) -> None:
+    A = positive_definite(size)
+    base = GrowingFactor(block_rows=16).appended(lower_cholesky(A))
+    was = base.trace()
+    assert was == pytest.approx(np.trace(np.linalg.cholesky(A)), rel=1e-14)
+    longer = base.appended(np.full((3, size + 3), np.inf))
+    assert longer.trace() == np.inf
+    assert base.trace() == was
+    assert GrowingFactor().trace() == 0.0
+
+
 def test_the_first_extension_shares_the_memory_of_its_base() -> None:
     A = positive_definite(60)
     base = grown(A[:30, :30], [20, 10], block_rows=LARGE_BLOCK)

@@ -233,7 +233,7 @@ def test_a_client_computes_narrow_arms_in_double_precision() -> None:
         y.append(float(np.float32(rng.standard_normal())))
         client.observe(decision.id, np.float32(y[-1]))  # type: ignore[arg-type]
     Xs = rng.uniform(-1, 1, (5, 2))
-    mean, variance = client.tail.predict(client.belief.view(Xs))
+    mean, variance = client.learner.tail.predict(client.learner.belief.view(Xs))
     expected = naive.posterior(naive.gaussian(1.0), np.array(X), np.array(y), Xs, 1e-6)
     assert_allclose(mean, expected[0], atol=1e-6)
     assert_allclose(1e-6 * variance, 1e-6 * expected[1], atol=1e-9)

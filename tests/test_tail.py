@@ -278,6 +278,25 @@ def test_tails_of_one_belief_do_not_disturb_each_other() -> None:
         assert_predicts(tail, belief.extended(*own), Xs)
 
 
+@pytest.mark.parametrize("belief", beliefs())
+@pytest.mark.parametrize("replayed", [0, 1, 7, 12])
+def test_replayed_points_count_in_the_news_but_are_not_fresh(belief: Belief, replayed: int) -> None:
+    X, y = data(12, seed=2)
+    tail, plain = Tail(belief), tail_of(belief, X, y)
+    before = Tail(belief)
+    for i, (x, reward) in enumerate(zip(X, y, strict=True)):
+        tail.append(belief.view(x[None]), float(reward), replayed=i < replayed)
+        if i < replayed:
+            before.append(belief.view(x[None]), float(reward))
+    assert tail.news == plain.news
+    assert plain.fresh == plain.news
+    assert tail.fresh.count == 12 - replayed
+    for name in ("log_det", "variance", "residual"):
+        rest = getattr(plain.news, name) - getattr(before.news, name)
+        assert getattr(tail.fresh, name) == pytest.approx(rest, abs=1e-12)
+    assert Tail.from_arrays(belief, tail.arrays()).fresh == tail.fresh
+
+
 # Saving
 
 
@@ -286,11 +305,12 @@ def test_tails_of_one_belief_do_not_disturb_each_other() -> None:
 @pytest.mark.parametrize("items", [4, 1000])
 def test_a_tail_is_restored_to_the_last_bit(belief: Belief, new: int, items: int) -> None:
     tail, (Xs, _) = tail_of(belief, *repeats(new, items=items)), data(4, seed=3)
-    twin = Tail.restored(belief, {name: array.copy() for name, array in tail.arrays().items()})
+    twin = Tail.from_arrays(belief, {name: array.copy() for name, array in tail.arrays().items()})
     for x, reward in zip(*repeats(40, items=items, seed=4), strict=True):
         assert twin.news == tail.news
         assert_array_equal(np.stack(twin.predict(belief.view(Xs))), np.stack(tail.predict(belief.view(Xs))))
         for each in (tail, twin):
             each.append(belief.view(x[None]), float(reward))
     assert twin.news == tail.news
+    assert twin.fresh == tail.fresh
     assert twin.information == tail.information

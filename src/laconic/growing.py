@@ -65,6 +65,10 @@ class GrowingRows:
         """True while no longer version was made of this one."""
         return self.shared.filled == self.size
 
+    def upto(self, size: int) -> GrowingRows:
+        """The version that had ``size`` rows."""
+        return GrowingRows(size=min(size, self.size), shared=self.shared)
+
     def appended(self, rows: Floats) -> GrowingRows:
         """The version with these rows at the end."""
         shared, size = self.shared, self.size + len(rows)

@@ -9,7 +9,7 @@ from laconic.growing import first_appearances
 from laconic.kernels import Kernel
 from laconic.linalg import pivoted_cholesky
 
-#: A point is dropped from a dictionary when what the others leave of it is below this part of the largest k(x, x).
+#: A point is dropped from a dictionary when what the others leave of it is at most this part of its own k(x, x).
 RANK_TOLERANCE = 1e-10
 #: Up to this many candidates their kernel matrix is computed at once rather than row by row.
 WHOLE_UP_TO = 2000
@@ -38,6 +38,6 @@ def full_rank(kernel: Kernel, X: Floats) -> Ints:
     pivots = pivoted_cholesky(
         lambda j: kernel(points[j : j + 1], points)[0] if whole is None else whole[j],
         diagonal,
-        tolerance=RANK_TOLERANCE * float(diagonal.max(initial=0.0)),
+        tolerance=RANK_TOLERANCE * diagonal,
     )
     return candidates[np.array(pivots, dtype=np.int64)]

@@ -194,8 +194,14 @@ class GrowingFactor:
         return L
 
     def trace(self) -> float:
-        """The sum of the diagonal entries of L, and of rows that longer factors have added to its last block."""
-        return float(sum(block.diagonal.trace() for block in self.blocks))
+        """The sum of the diagonal entries of L."""
+        if not self.blocks:
+            return 0.0
+        *full, last = self.blocks
+        rows = self.size - last.start
+        # rows that a longer factor added to the last block are none of this one's
+        own = last.diagonal if last.filled == rows else last.diagonal[:rows, :rows]
+        return float(sum((block.diagonal.trace() for block in full), own.trace()))
 
     def diagonal(self) -> Floats:
         """The diagonal entries of L."""
@@ -203,17 +209,19 @@ class GrowingFactor:
         return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts])
 
 
-def pivoted_cholesky(row: Callable[[int], Floats], diagonal: Floats, *, tolerance: float) -> list[int]:
+def pivoted_cholesky(row: Callable[[int], Floats], diagonal: Floats, *, tolerance: float | Floats) -> list[int]:
     """The pivots of a Cholesky factorisation that takes the largest residual first, the first of equal ones.
 
-    ``row(j)`` gives row j of the matrix; it stops when no residual exceeds ``tolerance``.
+    ``row(j)`` gives row j of the matrix; one whose residual does not exceed ``tolerance``, a number or one for each,
+    is dropped.
     """
     residual = diagonal.astype(np.float64, copy=True)
     columns = np.empty((min(64, len(residual)), len(residual)))
     pivots: list[int] = []
     while len(pivots) < len(residual):
+        residual[~(residual > tolerance)] = -np.inf  # for good, as residuals only fall
         pivot = int(np.argmax(residual))
-        if residual[pivot] <= tolerance:
+        if residual[pivot] == -np.inf:
             break
         rank = len(pivots)
         if rank == len(columns):

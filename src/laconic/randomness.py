@@ -17,6 +17,7 @@ class Role(IntEnum):
     LEVERAGE = 5
     DELIVERY = 6
     RATINGS = 7
+    ATOMS = 8
 
 
 def generator(seed: int, role: Role, *address: int) -> np.random.Generator:

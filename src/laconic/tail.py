@@ -16,6 +16,8 @@ import numpy as np
 
 from laconic.arrays import Floats
 from laconic.beliefs import Belief, View
+from laconic.beliefs.reading import expect_bounded, expect_shapes, length
+from laconic.errors import RemoteProtocolError
 from laconic.growing import GrowingRows, first_appearances
 from laconic.linalg import SMALL_BLOCK, GrowingFactor, lower_cholesky, solve_lower
 
@@ -31,6 +33,26 @@ class News:
     log_det: float  # Σ ln(1 + σ²_{s−1}(x_s)), the log-det ratio of Eq. 2
     variance: float  # Σ σ²_last(x_s), Eq. 4
     residual: float  # Σ of the part of it that no dictionary point expresses
+    share: float = 0.0  # d_eff/N of what the belief knows, where a digest said it
+
+    def and_one(self, *, log_det: float, variance: float, residual: float) -> News:
+        """The news with one more observation."""
+        return News(
+            count=self.count + 1,
+            log_det=self.log_det + log_det,
+            variance=self.variance + variance,
+            residual=self.residual + residual,
+        )
+
+    def sums(self) -> list[float]:
+        """All fields, as numbers to keep."""
+        return [float(self.count), self.log_det, self.variance, self.residual]
+
+    @classmethod
+    def of_sums(cls, sums: Floats) -> News:
+        """The news that had these sums."""
+        count, log_det, variance, residual = sums
+        return cls(int(count), float(log_det), float(variance), float(residual))
 
 
 NOTHING_NEW = News(count=0, log_det=0.0, variance=0.0, residual=0.0)
@@ -82,11 +104,15 @@ class Basis:
 
 
 class Tail:
-    """Own points on top of a belief: predicts with them, and keeps the sums that triggers need."""
+    """Own points on top of a belief: predicts with them, and keeps the sums that triggers need.
+
+    ``news`` is of all its points. ``fresh`` leaves out those that were replayed, which a belief once missed: triggers
+    look at it, or a slow member would start sync after sync.
+    """
 
     def __init__(self, belief: Belief) -> None:
         self.belief = belief
-        self.news = NOTHING_NEW
+        self.news = self.fresh = NOTHING_NEW
         self.basis: Basis | None = None
         self.rows = Conditioned.none()
         self._look_at = COLLAPSE_FROM
@@ -100,8 +126,8 @@ class Tail:
         signal = np.maximum(view.signal - np.einsum("ij,ij->j", c, c), 0.0)
         return view.mean + self.rows.pulls @ c, signal + view.residual
 
-    def append(self, view: View, reward: float) -> None:
-        """Learn the reward of the one point of ``view``."""
+    def append(self, view: View, reward: float, *, replayed: bool = False) -> None:
+        """Learn the reward of the one point of ``view``; ``replayed`` if it was observed under an earlier belief."""
         prior_variance, residual = float(view.variance[0]), float(view.residual[0])
         view = self._in_basis(view)
         c = self._against(view)[:, 0]
@@ -110,12 +136,10 @@ class Tail:
             error = reward - float(view.mean[0])
             self.rows = self.rows.with_row(view, error=error, c=c, s=float(np.sqrt(pivot)))
             self._compact()
-        self.news = News(
-            count=self.news.count + 1,
-            log_det=self.news.log_det + float(np.log(pivot)),
-            variance=self.news.variance + prior_variance,
-            residual=self.news.residual + residual,
-        )
+        gain = float(np.log(pivot))
+        self.news = self.news.and_one(log_det=gain, variance=prior_variance, residual=residual)
+        if not replayed:
+            self.fresh = self.fresh.and_one(log_det=gain, variance=prior_variance, residual=residual)
 
     @property
     def information(self) -> float:
@@ -170,8 +194,8 @@ class Tail:
         self._look_at = max(COLLAPSE_FROM, 2 * len(self.rows))
 
     def arrays(self) -> dict[str, Floats]:
-        """All that the tail knows, as named arrays from which `restored` makes it again."""
-        rows, news = self.rows, self.news
+        """All that the tail knows, as named arrays from which `from_arrays` makes it again."""
+        rows = self.rows
         named = {
             "points": rows.points.values,
             "features": rows.features.values,
@@ -179,17 +203,18 @@ class Tail:
             "counts": rows.counts,
             "factor": rows.factor.matrix(),
             "pulls": rows.pulls,
-            "news": np.array([news.count, news.log_det, news.variance, news.residual, self._look_at], float),
+            "news": np.array([*self.news.sums(), self._look_at]),
+            "fresh": np.array(self.fresh.sums()),
         }
         return named | ({"root": self.basis.root, "shift": self.basis.shift} if self.basis else {})
 
     @classmethod
-    def restored(cls, belief: Belief, arrays: dict[str, Floats]) -> Tail:
-        """The tail of which `arrays` were taken, on the same belief."""
+    def from_arrays(cls, belief: Belief, arrays: dict[str, Floats]) -> Tail:
+        """The tail of which ``arrays`` were taken, on the same belief; `RemoteProtocolError` if they are of none."""
+        _expect_tail(belief, arrays)
         tail, none = cls(belief), Conditioned.none()
-        count, log_det, variance, residual, look_at = arrays["news"]
-        tail.news = News(int(count), float(log_det), float(variance), float(residual))
-        tail._look_at = int(look_at)
+        tail.news, tail.fresh = News.of_sums(arrays["news"][:4]), News.of_sums(arrays["fresh"])
+        tail._look_at = int(arrays["news"][4])
         if "root" in arrays:
             tail.basis = Basis(root=arrays["root"], shift=arrays["shift"])
         if len(arrays["errors"]):
@@ -211,3 +236,26 @@ class Tail:
         C = self.belief.covariance(view.as_view(), view.as_view())
         H = lower_cholesky(C + np.diag(1.0 / counts))
         return replace(view, counts=counts, factor=none.factor.appended(H), pulls=solve_lower(H, errors))
+
+
+def _expect_tail(belief: Belief, arrays: dict[str, Floats]) -> None:
+    """Refuse arrays that no tail on this belief has."""
+    k, width = length(arrays, "errors"), belief.width
+    shapes: dict[str, tuple[int, ...]] = {
+        "points": (k, belief.dim if k else 0),
+        "features": (k, width if k else 0),
+        "errors": (k,),
+        "counts": (k,),
+        "factor": (k, k),
+        "pulls": (k,),
+        "news": (5,),
+        "fresh": (4,),
+    }
+    if "root" in arrays and belief.rank is not None:  # only finite beliefs fold
+        shapes |= {"root": (width, width), "shift": (width,)}
+    expect_shapes(arrays, shapes)
+    expect_bounded(arrays)
+    pivots = [np.diagonal(arrays[name]) for name in ("factor", "root") if name in arrays]
+    too_small = [(arrays["news"] < 0).any(), (arrays["fresh"] < 0).any(), (arrays["counts"] < 1).any()]
+    if any(too_small) or any((pivot <= 0).any() for pivot in pivots):
+        raise RemoteProtocolError("for another plan, or damaged: a tail that is not one of any points")

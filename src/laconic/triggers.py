@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from laconic.checks import require_at_least, require_whole
+from laconic.checks import require_at_least, require_positive, require_whole
 from laconic.tail import News
 
 
@@ -60,6 +60,26 @@ class Variance(_Combinable):
 
 
 @dataclass(frozen=True)
+class ScaledVariance(_Combinable):
+    """Σ σ²_last(x_s) over the own points since the last download > δ·d_eff/N, a client's share of what is known.
+
+    Before a version has said what d_eff is, every point fires.
+    """
+
+    delta: float
+
+    def __post_init__(self) -> None:
+        require_at_least("delta", self.delta, least=0)
+
+    def fires(self, news: News, /) -> bool:
+        return (news.count > 0) & _exceeds_share(news.variance, self.delta * news.share)
+
+
+def _exceeds_share(value: float, share: float) -> bool:
+    return value > share * (1.0 + 1e-9)
+
+
+@dataclass(frozen=True)
 class Every(_Combinable):
     """After every n own points."""
 
@@ -108,3 +128,33 @@ class Both(_Combinable):
 
     def fires(self, news: News, /) -> bool:
         return self.left.fires(news) & self.right.fires(news)
+
+
+@runtime_checkable
+class UploadRule(Protocol):
+    """A rule that sends points up by themselves, without asking for anything."""
+
+    def due(self, *, unsent: int, own: int) -> bool:
+        """True when so many unsent points, of so many of one's own, are to go up."""
+        ...
+
+
+@dataclass(frozen=True)
+class WithAsk:
+    """Points go up when the client asks for something, and never otherwise."""
+
+    def due(self, *, unsent: int, own: int) -> bool:
+        return False
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Points go up when they are this part of one's own, and at least one."""
+
+    part: float = 0.1
+
+    def __post_init__(self) -> None:
+        require_positive("part", self.part)
+
+    def due(self, *, unsent: int, own: int) -> bool:
+        return unsent >= max(1.0, self.part * own)

@@ -11,16 +11,19 @@ conditioned on (see `laconic.tail`). Variances are in the paper's units, σ² = 
 | G = ZᵀZ, b = Zᵀy | `Statistics.gram`, `Statistics.moment` |
 """
 
-from laconic.beliefs.base import Belief, View
-from laconic.beliefs.convert import restored, with_dictionary
+from laconic.beliefs.base import Belief, BeliefBase, View, variances
 from laconic.beliefs.embeddings import BlankEmbedding, Embedding, LinearEmbedding, NystromEmbedding
 from laconic.beliefs.exact import SLACK, SMALL_FACTOR, ExactBelief
-from laconic.beliefs.finite import FiniteBelief, Statistics
+from laconic.beliefs.finite import FiniteBelief
+from laconic.beliefs.hashing import belief_hash
+from laconic.beliefs.reading import expect_bounded, expect_shapes, whole
+from laconic.beliefs.sums import Statistics
 
 __all__ = [
     "SLACK",
     "SMALL_FACTOR",
     "Belief",
+    "BeliefBase",
     "BlankEmbedding",
     "Embedding",
     "ExactBelief",
@@ -29,6 +32,9 @@ __all__ = [
     "NystromEmbedding",
     "Statistics",
     "View",
-    "restored",
-    "with_dictionary",
+    "belief_hash",
+    "expect_bounded",
+    "expect_shapes",
+    "variances",
+    "whole",
 ]

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, ClassVar, NoReturn, Protocol
 
 import numpy as np
 
-from laconic.arrays import Floats
+from laconic.arrays import Floats, Ints
+from laconic.errors import InputError, KernelError, RemoteProtocolError
+from laconic.kernels import Kernel
+
+if TYPE_CHECKING:
+    from laconic.beliefs.embeddings import Embedding
+    from laconic.beliefs.sums import Statistics
 
 #: Of fewer entries than this, squares are summed the plain way, which begins sooner.
 SMALL = 2048
+#: How many entries a matrix of features may have where many points are summed up.
+CHUNK_ENTRIES = 4_000_000
+#: The fewest points of which features are computed together, however many features there are.
+CHUNK_LEAST = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,9 +54,27 @@ class View:
             residual=self.residual[one],
         )
 
+    def of(self, indices: Ints) -> View:
+        """The view of some of the points."""
+        if len(indices) == len(self.mean):  # all of them, in order
+            return self
+        return View(
+            points=self.points[indices],
+            features=np.ascontiguousarray(self.features[:, indices]),
+            mean=self.mean[indices],
+            signal=self.signal[indices],
+            residual=self.residual[indices],
+        )
+
 
 class Belief(Protocol):
-    """What every belief offers to tails, triggers and phases."""
+    """What every belief offers to tails, triggers and phases.
+
+    What only some kinds can do, others refuse with `InputError`; `BeliefBase` has such refusals to inherit.
+    """
+
+    #: Which of its arrays keep books only, and are no scalars of what was learnt.
+    bookkeeping: ClassVar[frozenset[str]]
 
     @property
     def dim(self) -> int:
@@ -58,8 +87,18 @@ class Belief(Protocol):
         ...
 
     @property
+    def parameters(self) -> dict[str, object]:
+        """What decides of the belief before any data, by name; what it learnt is not among it."""
+        ...
+
+    @property
     def rank(self) -> int | None:
         """The number of coordinates of a finite belief; None where every point adds one."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """The number of rows of a view's features."""
         ...
 
     @property
@@ -72,6 +111,10 @@ class Belief(Protocol):
         """ln det(I + K_DD/λ), or an upper bound of it."""
         ...
 
+    def is_sound(self) -> bool:
+        """True when nothing overflowed on the way here; cheap, as it is asked at every sync."""
+        ...
+
     def view(self, X: Floats) -> View:
         """What the belief says of the rows of X."""
         ...
@@ -81,8 +124,109 @@ class Belief(Protocol):
         ...
 
     def arrays(self) -> dict[str, Floats]:
-        """All that was learnt, as named arrays from which `restored` makes the belief again."""
+        """All that was learnt, as named arrays from which `from_arrays` makes the belief again."""
         ...
+
+    def from_arrays(self, arrays: dict[str, Floats]) -> Belief:
+        """The belief of the same plan of which ``arrays`` were taken; `RemoteProtocolError` if they are of none."""
+        ...
+
+    # -- for phases that send points
+
+    def check_points(self, X: Floats) -> None:
+        """Refuse points, finite ones, that cannot be learnt even alone, by `RemoteProtocolError`."""
+        ...
+
+    def extended(self, X: Floats, y: Floats) -> Belief:
+        """The belief that has also learnt rewards y of the rows of X; this one stays as it is."""
+        ...
+
+    def metric(self) -> Kernel | None:
+        """The kernel that says how far apart two points are; None where that is their plain distance."""
+        ...
+
+    # -- for phases that agree on a dictionary
+
+    def dictionary_kernel(self) -> Kernel:
+        """The kernel by which a dictionary is thinned."""
+        ...
+
+    def on_dictionary(self, points: Floats) -> Belief:
+        """The Nyström belief without data on this dictionary, with the same kernel and λ."""
+        ...
+
+    # -- for phases that send sums
+
+    @property
+    def coordinates(self) -> Embedding:
+        """The map of points to the coordinates that sums are taken in."""
+        ...
+
+    def check_statistics(self, sums: Statistics) -> None:
+        """Refuse what cannot be sums over points in these coordinates, by `RemoteProtocolError`."""
+        ...
+
+    def with_statistics(self, sums: Statistics, *, added: bool = False) -> Belief:
+        """The belief on these sums, in place of its own or added to them."""
+        ...
+
+
+class BeliefBase:
+    """What a kind of belief cannot do is refused in words; a kind of one's own overrides what it can."""
+
+    bookkeeping: ClassVar[frozenset[str]] = frozenset()
+
+    def is_sound(self: Belief) -> bool:
+        try:
+            return math.isfinite(self.information)
+        except KernelError:
+            return False
+
+    def check_points(self: Belief, X: Floats) -> None:
+        with np.errstate(all="ignore"):
+            variance = variances(self, X)
+        if not np.isfinite(variance).all():
+            raise RemoteProtocolError(f"{len(X)} points that a {type(self).__name__} cannot take: it overflows there")
+
+    def extended(self, X: Floats, y: Floats) -> Belief:
+        self._cannot("ShareData needs a belief that learns raw points, such as ExactBelief")
+
+    def metric(self: Belief) -> Kernel | None:
+        try:
+            return self.dictionary_kernel()
+        except InputError:
+            return None
+
+    def dictionary_kernel(self) -> Kernel:
+        self._cannot("a dictionary needs a belief with a kernel")
+
+    def on_dictionary(self, points: Floats) -> Belief:
+        self._cannot("a dictionary needs a belief with a kernel")
+
+    @property
+    def coordinates(self) -> Embedding:
+        self._cannot("ShareStatistics needs a belief with coordinates, such as FiniteBelief")
+
+    def check_statistics(self, sums: Statistics) -> None:
+        self._cannot("ShareStatistics needs a belief with coordinates, such as FiniteBelief")
+
+    def with_statistics(self, sums: Statistics, *, added: bool = False) -> Belief:
+        self._cannot("ShareStatistics needs a belief with coordinates, such as FiniteBelief")
+
+    def _cannot(self, needed: str) -> NoReturn:
+        raise InputError(f"{needed}; got {type(self).__name__}")
+
+
+def chunks(rows: int, width: int) -> list[slice]:
+    """Slices of so many rows that a matrix of ``width`` columns for each stays small."""
+    size = max(CHUNK_ENTRIES // max(width, 1), CHUNK_LEAST)
+    return [slice(first, first + size) for first in range(0, rows, size)]
+
+
+def variances(belief: Belief, X: Floats) -> Floats:
+    """σ² of the rows of X under a belief, without holding all their features at once."""
+    parts = [belief.view(X[part]).variance for part in chunks(len(X), belief.width)]
+    return np.concatenate([np.empty(0), *parts])
 
 
 def column_squares(V: Floats) -> Floats:

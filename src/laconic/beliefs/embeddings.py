@@ -32,7 +32,7 @@ class Embedding(Protocol):
         ...
 
     def prior(self, X: Floats) -> Floats:
-        """k(x, x) of the rows of X."""
+        """k(x, x) of the rows of X, at least ‖z(x)‖²."""
         ...
 
     def residual(self, prior: Floats, Z: Floats) -> Floats:
@@ -60,6 +60,11 @@ class NystromEmbedding:
     def root(self) -> Floats:
         """L_S, lower triangular with L_S L_Sᵀ = K_SS."""
         return lower_cholesky(self.kernel(self.dictionary, self.dictionary))
+
+    @cached_property
+    def scale(self) -> float:
+        """The largest k(x, x) of the dictionary, to which the rounding of coordinates is relative."""
+        return float(np.max(self.kernel.diag(self.dictionary), initial=0.0))
 
     def embed(self, X: Floats) -> Floats:
         Z = self.kernel(self.dictionary, X).astype(self.dtype, copy=False)

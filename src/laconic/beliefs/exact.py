@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from laconic.arrays import Floats, Ints
-from laconic.beliefs.base import View, column_squares, weighted
-from laconic.growing import GrowingPoints, collapsed, key
+from laconic.beliefs.base import Belief, BeliefBase, View, column_squares, weighted
+from laconic.beliefs.finite import FiniteBelief
+from laconic.beliefs.reading import expect_bounded, expect_shapes, expect_usable, length
+from laconic.errors import InputError, RemoteProtocolError
+from laconic.growing import GrowingPoints, collapsed
 from laconic.kernels import Kernel
 from laconic.linalg import GrowingFactor, lower_cholesky, solve_lower
 
@@ -22,26 +27,19 @@ SMALL_FACTOR = 128
 SLACK = 1.25
 
 
-@dataclass(frozen=True, eq=False)
-class Recall:
-    """Features of points that somebody has at hand, so that learning these points need not compute them again."""
-
-    row_of: dict[bytes, int]
-    features: Floats  # (m, p)
-
-    def columns(self, X: Floats) -> Floats | None:
-        """The features of the rows of X, a column each; None when one of them is not known."""
-        rows = [self.row_of.get(key(x), -1) for x in X]
-        return None if -1 in rows else np.ascontiguousarray(self.features[rows].T)
+#: The features of the rows of X as far as somebody has them at hand, a column each; None when one is not known.
+KnownFeatures = Callable[[Floats], Floats | None]
 
 
 @dataclass(frozen=True, eq=False)
-class ExactBelief:
+class ExactBelief(BeliefBase):
     """All points, a growing Cholesky factor, repeated points collapsed to (x, count, mean reward).
 
     With row j standing for c_j rewards of mean ȳ_j and K + λ diag(1/c) = LLᵀ:
     v(x) = L⁻¹k(x), μ = v·L⁻¹ȳ, σ² = (k(x,x) − ‖v‖²)/λ.
     """
+
+    bookkeeping: ClassVar[frozenset[str]] = frozenset({"growth"})
 
     kernel: Kernel
     lam: float
@@ -53,7 +51,6 @@ class ExactBelief:
     weights: Floats = field(default_factory=lambda: np.empty(0))  # L⁻¹ȳ
     growth: tuple[int, ...] = ()  # rows added at each step, so that a saved belief is rebuilt to the last bit
     gram: Floats | None = None  # K, kept while only counts change
-    recall: Recall | None = None
 
     @classmethod
     def empty(cls, *, kernel: Kernel, lam: float, dim: int, dtype: str = "float64") -> ExactBelief:
@@ -72,8 +69,17 @@ class ExactBelief:
         return self.store.rows.values
 
     @property
+    def parameters(self) -> dict[str, object]:
+        kind, dtype = type(self).__name__, self.factor.dtype.name
+        return {"belief": kind, "dim": self.dim, "kernel": self.kernel, "dtype": dtype, "lam": self.lam}
+
+    @property
     def rank(self) -> int | None:
         return None
+
+    @property
+    def width(self) -> int:
+        return self.factor.size
 
     @property
     def dictionary_size(self) -> int | None:
@@ -89,18 +95,13 @@ class ExactBelief:
         """ln det(I + K_DD/λ) over all points, repeated ones included."""
         return float(2.0 * np.log(self.factor.diagonal()).sum() + np.log(self.counts / self.lam).sum())
 
-    @property
-    def is_finite(self) -> bool:
-        """True when nothing overflowed on the way here; cheaper than asking for the information."""
+    def is_sound(self) -> bool:
         # what is not finite makes every later weight so, but for an infinite pivot, which makes its own weight 0
         return len(self.weights) == 0 or math.isfinite(self.weights[-1] + self.factor.trace())
 
-    def view(self, X: Floats) -> View:
-        return self.view_of(X, self.kernel(self.points, X))
-
-    def view_of(self, X: Floats, cross: Floats) -> View:
-        """The view of the rows of X from the kernel's matrix of the belief's points with them, which is overwritten."""
-        V = self.factor.solve(self._cast(cross))
+    def view(self, X: Floats, *, cross: Floats | None = None) -> View:
+        """What the belief says of X; ``cross`` is the kernel of its points with X, if at hand, and is overwritten."""
+        V = self.factor.solve(self._cast(self.kernel(self.points, X) if cross is None else cross))
         signal = np.maximum(self.kernel.diag(X) - column_squares(V), 0.0) / self.lam
         return View(points=X, features=V, mean=weighted(self.weights, V), signal=signal, residual=np.zeros(len(X)))
 
@@ -111,15 +112,15 @@ class ExactBelief:
     def covariance(self, a: View, b: View) -> Floats:
         return (self.kernel(a.points, b.points) - a.features.T @ b.features) / self.lam
 
-    def extended(self, X: Floats, y: Floats) -> ExactBelief:
-        """The belief that has also learnt rewards y of the rows of X."""
+    def extended(self, X: Floats, y: Floats, *, known: KnownFeatures | None = None) -> ExactBelief:
+        """The belief that has also learnt rewards y of the rows of X, of which ``known`` may spare the features."""
         if len(X) == 1 and len(self.points) <= SMALL_FACTOR and (row := self.store.row_of(X[0])) >= 0:
             return self._recounted(row, 1.0, y[0])
         X, counts, sums = collapsed(X, np.ones(len(X)), y)
         rows = self.store.rows_of(X)
         repeats = rows >= 0
         if not repeats.any():
-            return self._grown(X, counts, sums)
+            return self._grown(X, counts, sums, known)
         if len(self.points) <= SMALL_FACTOR:
             if repeats.all():
                 return self._recounted(rows, counts, sums)
@@ -128,7 +129,7 @@ class ExactBelief:
         distinct = self.store.distinct + int((~repeats).sum())
         if len(self.points) + len(X) > SLACK * distinct:
             return self._rebuilt(X, counts, sums)
-        return self._grown(X, counts, sums)
+        return self._grown(X, counts, sums, known)
 
     def _recounted(self, rows: Ints | int, counts: Floats | float, sums: Floats | float) -> ExactBelief:
         """The belief with more rewards of points that it has: only the diagonal of its matrix changes."""
@@ -139,7 +140,7 @@ class ExactBelief:
         matrix = gram.copy()
         matrix.flat[:: len(gram) + 1] += self.lam / new_counts
         L = lower_cholesky(matrix)
-        return ExactBelief(  # features at hand are of the factor that was, so nothing is recalled
+        return ExactBelief(
             kernel=self.kernel,
             lam=self.lam,
             dim=self.dim,
@@ -160,52 +161,26 @@ class ExactBelief:
         )
         return self._emptied()._grown(*merged)
 
-    def _grown(self, X: Floats, counts: Floats, sums: Floats) -> ExactBelief:
+    def _grown(self, X: Floats, counts: Floats, sums: Floats, known: KnownFeatures | None = None) -> ExactBelief:
         belief: ExactBelief = self if len(X) == 0 else replace(self, gram=None)
         for first in range(0, len(X), CHUNK_ROWS):
             part = slice(first, first + CHUNK_ROWS)
-            belief = belief._appended(X[part], counts[part], sums[part])
-        return belief if belief.recall is None else replace(belief, recall=None)
+            belief = belief._appended(X[part], counts[part], sums[part], known)
+        return belief
 
-    def recalling(self, points: Floats, features: Floats) -> ExactBelief:
-        """The same belief with the features of some points at hand, a row of ``features`` for each of ``points``."""
-        return replace(self, recall=Recall(row_of={key(x): j for j, x in enumerate(points)}, features=features))
-
-    def _solved(self, X: Floats) -> Floats:
+    def _solved(self, X: Floats, known: KnownFeatures | None) -> Floats:
         """L⁻¹k(X), from the features at hand as far as they go."""
-        known = self.recall.columns(X) if self.recall is not None else None
-        if known is None:
+        columns = None if known is None else known(X)
+        if columns is None:
             return self.factor.solve(self._cast(self.kernel(self.points, X)))
-        done = len(known)
-        V = np.concatenate([known, self.kernel(self.points[done:], X)])
+        done = len(columns)
+        V = np.concatenate([columns, self.kernel(self.points[done:], X)])
         return self.factor.solve(self._cast(V), done=done)
 
-    def continues(self, older: ExactBelief) -> bool:
-        """True when this belief has only learnt more points since the older one."""
-        size, rows = older.factor.size, self.store.rows
-        return (
-            size <= self.factor.size
-            and (size == 0 or self.factor.blocks[0] is older.factor.blocks[0])  # else it was factored anew
-            and (rows.shared is older.store.rows.shared or np.array_equal(rows.values[:size], older.points))
-            and np.array_equal(self.counts[:size], older.counts)  # another count is another factor
-            and np.array_equal(self.weights[:size], older.weights)
-        )
-
-    def continued(self, view: View) -> View:
-        """The view of this belief from that of an older one which it continues: only the new rows are computed."""
-        done = len(view.features)
-        if done == self.factor.size:
-            return view
-        fresh = self.kernel(self.points[done:], view.points)
-        V = self.factor.solve(self._cast(np.concatenate([view.features, fresh])), done=done)
-        new = V[done:]
-        signal = np.maximum(view.signal - column_squares(new) / self.lam, 0.0)
-        return replace(view, features=V, mean=view.mean + weighted(self.weights[done:], new), signal=signal)
-
-    def _appended(self, X: Floats, counts: Floats, sums: Floats) -> ExactBelief:
+    def _appended(self, X: Floats, counts: Floats, sums: Floats, known: KnownFeatures | None = None) -> ExactBelief:
         corner = self.kernel(X, X)
         corner.flat[:: len(X) + 1] += self.lam / counts
-        factor, rows = self.factor.extended(self._solved(X), corner)
+        factor, rows = self.factor.extended(self._solved(X, known), corner)
         old = len(self.points)
         new_weights = solve_lower(rows[:, old:], sums / counts - rows[:, :old] @ self.weights)
         return replace(
@@ -221,7 +196,20 @@ class ExactBelief:
     def arrays(self) -> dict[str, Floats]:
         return {"points": self.points, "counts": self.counts, "sums": self.sums, "growth": np.array(self.growth, float)}
 
-    def regrown(self, arrays: dict[str, Floats]) -> ExactBelief:
+    def from_arrays(self, arrays: dict[str, Floats]) -> Belief:
+        if "dictionary" in arrays:  # this exact model was a cold start
+            return self.on_dictionary(np.empty((0, self.dim))).from_arrays(arrays)
+        _check_arrays(arrays, dim=self.dim)
+        with np.errstate(all="ignore"):
+            try:
+                belief = self._regrown(arrays)
+            except InputError as error:
+                raise RemoteProtocolError(f"for another plan, or damaged: {error}") from None
+            if not belief.is_sound():
+                raise RemoteProtocolError("a belief that overflows; rescale features and rewards to moderate sizes")
+        return belief
+
+    def _regrown(self, arrays: dict[str, Floats]) -> ExactBelief:
         """The belief of these arrays, factored in the steps in which it once grew."""
         belief, first = self._emptied(), 0
         for size in arrays["growth"].astype(int):
@@ -229,3 +217,27 @@ class ExactBelief:
             belief = belief._appended(arrays["points"][part], arrays["counts"][part], arrays["sums"][part])
             first += size
         return belief
+
+    def check_points(self, X: Floats) -> None:
+        expect_usable(self.kernel, X, lam=self.lam, dtype=self.factor.dtype.name)
+
+    def dictionary_kernel(self) -> Kernel:
+        return self.kernel
+
+    def on_dictionary(self, points: Floats) -> FiniteBelief:
+        return FiniteBelief.nystrom(kernel=self.kernel, dictionary=points, lam=self.lam, dtype=self.factor.dtype.name)
+
+
+def _check_arrays(arrays: dict[str, Floats], *, dim: int) -> None:
+    """Refuse what no exact belief learnt."""
+    rows, steps = length(arrays, "points"), length(arrays, "growth")
+    expect_shapes(arrays, {"points": (rows, dim), "counts": (rows,), "sums": (rows,), "growth": (steps,)})
+    expect_bounded(arrays)
+    growth, counts = arrays["growth"], arrays["counts"]
+    largest = max(CHUNK_ROWS, SMALL_FACTOR)  # a step of more rows was never taken
+    whole = ((growth >= 1) & (growth <= largest) & (growth == np.floor(growth))).all()
+    if not whole or growth.sum() != rows:
+        raise RemoteProtocolError(f"{rows} points cannot have come in steps of {growth[:5]} …")
+    few = ~((counts >= 1) & (counts == np.floor(counts)))
+    if few.any():
+        raise RemoteProtocolError(f"a point was counted {counts[few][0]:g} times")

@@ -1,58 +1,41 @@
-"""Beliefs on finitely many coordinates, Nyström or linear, and the statistics that they are made of."""
+"""Beliefs on finitely many coordinates, Nyström or linear."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from laconic.arrays import Floats
-from laconic.beliefs.base import View, column_squares, weighted
+from laconic.beliefs.base import BeliefBase, View, column_squares, weighted
 from laconic.beliefs.embeddings import Embedding, NystromEmbedding
+from laconic.beliefs.reading import expect_bounded, expect_shapes, expect_usable, length
+from laconic.beliefs.sums import DOUBLE, SINGLE, Statistics, expect_sums
+from laconic.canonical import known_parts
+from laconic.errors import InputError, RemoteProtocolError
+from laconic.kernels import Kernel
 from laconic.linalg import lower_cholesky, solve_lower, solve_lower_in_place
 
 
 @dataclass(frozen=True, eq=False)
-class Statistics:
-    """Sums over points: G = ZᵀZ, b = Zᵀy, Σk(x, x) and how many there were."""
-
-    gram: Floats  # (r, r)
-    moment: Floats  # (r,)
-    prior: float = 0.0
-    count: int = 0
-
-    @classmethod
-    def zeros(cls, size: int) -> Statistics:
-        """The statistics of no points."""
-        return cls(gram=np.zeros((size, size)), moment=np.zeros(size))
-
-    @classmethod
-    def of(cls, embedding: Embedding, X: Floats, y: Floats) -> Statistics:
-        """The statistics of rewards y of the rows of X."""
-        Z = embedding.embed(X)
-        gram = np.asarray(Z @ Z.T, dtype=np.float64)
-        return cls(gram=gram, moment=weighted(y, Z.T), prior=float(embedding.prior(X).sum()), count=len(X))
-
-    def __add__(self, other: Statistics) -> Statistics:
-        return Statistics(
-            gram=self.gram + other.gram,
-            moment=self.moment + other.moment,
-            prior=self.prior + other.prior,
-            count=self.count + other.count,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class FiniteBelief:
+class FiniteBelief(BeliefBase):
     """Ridge regression on finitely many coordinates, Nyström or linear.
 
     With G + λI = LLᵀ and v(x) = L⁻¹z(x): μ = v·L⁻¹b, σ² = (k(x,x) − ‖z‖²)/λ + ‖v‖².
     """
 
+    bookkeeping: ClassVar[frozenset[str]] = frozenset({"totals"})
+
     embedding: Embedding
     lam: float
     statistics: Statistics
+
+    @classmethod
+    def nystrom(cls, *, kernel: Kernel, dictionary: Floats, lam: float, dtype: str = "float64") -> FiniteBelief:
+        """The belief before any data on a dictionary."""
+        return cls.empty(embedding=NystromEmbedding(kernel=kernel, dictionary=dictionary, dtype=dtype), lam=lam)
 
     @classmethod
     def empty(cls, *, embedding: Embedding, lam: float) -> FiniteBelief:
@@ -64,7 +47,16 @@ class FiniteBelief:
         return self.embedding.dim
 
     @property
+    def parameters(self) -> dict[str, object]:
+        own = known_parts(self.embedding, name="embedding")
+        return {"belief": type(self.embedding).__name__, "dim": self.dim, **own, "lam": self.lam}
+
+    @property
     def rank(self) -> int | None:
+        return self.embedding.size
+
+    @property
+    def width(self) -> int:
         return self.embedding.size
 
     @property
@@ -103,9 +95,65 @@ class FiniteBelief:
         return a.features.T @ b.features
 
     def arrays(self) -> dict[str, Floats]:
-        statistics = self.statistics
-        totals = np.array([statistics.prior, statistics.count], float)
-        learnt = {"gram": statistics.gram, "moment": statistics.moment, "totals": totals}
+        sums = self.statistics
+        totals = np.array([sums.prior, sums.count, sums.squares], float)
+        learnt = {"gram": sums.gram, "moment": sums.moment, "totals": totals}
         if isinstance(self.embedding, NystromEmbedding):
             learnt["dictionary"] = self.embedding.dictionary
         return learnt
+
+    def from_arrays(self, arrays: dict[str, Floats]) -> FiniteBelief:
+        rank = length(arrays, "moment")
+        shapes: dict[str, tuple[int, ...]] = {"gram": (rank, rank), "moment": (rank,), "totals": (3,)}
+        if isinstance(self.embedding, NystromEmbedding):
+            shapes["dictionary"] = (rank, self.dim)
+        elif rank != self.embedding.size:
+            raise RemoteProtocolError(f"for another plan: {rank} coordinates instead of {self.embedding.size}")
+        expect_shapes(arrays, shapes)
+        belief = self._on(arrays["dictionary"]) if "dictionary" in arrays else self
+        sums = Statistics.of_totals(arrays["gram"], arrays["moment"], arrays["totals"])
+        belief.check_statistics(sums)
+        belief = belief.with_statistics(sums)
+        if not belief.is_sound():
+            raise RemoteProtocolError("a belief that overflows; rescale features and rewards to moderate sizes")
+        return belief
+
+    def _on(self, dictionary: Floats) -> FiniteBelief:
+        """The belief on a dictionary that came from elsewhere."""
+        expect_bounded({"dictionary": dictionary})
+        belief = self.on_dictionary(dictionary)
+        try:
+            with np.errstate(all="ignore"):
+                usable = np.isfinite(belief.embedding.embed(dictionary)).all()
+        except InputError as error:
+            raise RemoteProtocolError(f"for another plan, or damaged: {error}") from None
+        if not usable:
+            raise RemoteProtocolError(f"a dictionary of {len(dictionary)} points on which the kernel overflows")
+        return belief
+
+    def check_points(self, X: Floats) -> None:
+        if isinstance(self.embedding, NystromEmbedding):
+            expect_usable(self.embedding.kernel, X, lam=self.lam, dtype=self.embedding.dtype)
+        else:
+            super().check_points(X)
+
+    def dictionary_kernel(self) -> Kernel:
+        if not isinstance(self.embedding, NystromEmbedding):
+            raise InputError(f"a dictionary needs a belief with a kernel, got one on {type(self.embedding).__name__}")
+        return self.embedding.kernel
+
+    def on_dictionary(self, points: Floats) -> FiniteBelief:
+        kernel, dtype = self.dictionary_kernel(), getattr(self.embedding, "dtype", "float64")
+        return FiniteBelief.nystrom(kernel=kernel, dictionary=points, lam=self.lam, dtype=dtype)
+
+    @property
+    def coordinates(self) -> Embedding:
+        return self.embedding
+
+    def check_statistics(self, sums: Statistics) -> None:
+        margins = SINGLE if getattr(self.embedding, "dtype", "float64") == "float32" else DOUBLE
+        scale = self.embedding.scale if isinstance(self.embedding, NystromEmbedding) else 0.0
+        expect_sums(sums, size=self.embedding.size, lam=self.lam, scale=scale, margins=margins)
+
+    def with_statistics(self, sums: Statistics, *, added: bool = False) -> FiniteBelief:
+        return replace(self, statistics=self.statistics + sums if added else sums)

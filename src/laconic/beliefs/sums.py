@@ -1,0 +1,131 @@
+"""Statistics: sums over points in finitely many coordinates, and what tells that something is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite, sqrt
+
+import numpy as np
+from scipy.linalg import lapack
+
+from laconic.arrays import Floats
+from laconic.beliefs.base import chunks, weighted
+from laconic.beliefs.embeddings import Embedding
+from laconic.beliefs.reading import whole
+from laconic.checks import MOST
+from laconic.errors import RemoteProtocolError
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """Sums over points: G = ZᵀZ, b = Zᵀy, Σk(x, x), how many there were, and Σy²."""
+
+    gram: Floats  # (r, r)
+    moment: Floats  # (r,)
+    prior: float = 0.0
+    count: int = 0
+    squares: float = 0.0
+
+    @classmethod
+    def zeros(cls, size: int) -> Statistics:
+        """The statistics of no points."""
+        return cls(gram=np.zeros((size, size)), moment=np.zeros(size))
+
+    @classmethod
+    def of(cls, embedding: Embedding, X: Floats, y: Floats) -> Statistics:
+        """The statistics of rewards y of the rows of X, without holding all their coordinates at once."""
+        if len(X) == 0:
+            return cls.zeros(embedding.size)
+        first, *others = chunks(len(X), embedding.size)
+        total = cls._of_few(embedding, X[first], y[first])
+        for part in others:
+            total = total + cls._of_few(embedding, X[part], y[part])
+        return total
+
+    @classmethod
+    def _of_few(cls, embedding: Embedding, X: Floats, y: Floats) -> Statistics:
+        Z = embedding.embed(X)
+        return cls(
+            gram=np.asarray(Z @ Z.T, dtype=np.float64),
+            moment=weighted(y, Z.T),
+            prior=float(embedding.prior(X).sum()),
+            count=len(X),
+            squares=float(y @ y),
+        )
+
+    @classmethod
+    def of_totals(cls, gram: Floats, moment: Floats, totals: Floats) -> Statistics:
+        """The statistics whose Σk(x, x), count and Σy² are ``totals``, which must count something."""
+        prior, count, squares = (float(total) for total in totals)
+        return cls(gram=gram, moment=moment, prior=prior, count=whole("count", count), squares=squares)
+
+    def __add__(self, other: Statistics) -> Statistics:
+        return Statistics(
+            gram=self.gram + other.gram,
+            moment=self.moment + other.moment,
+            prior=self.prior + other.prior,
+            count=self.count + other.count,
+            squares=self.squares + other.squares,
+        )
+
+
+@dataclass(frozen=True)
+class Margins:
+    """How far rounding takes honest sums beyond what exact ones keep to."""
+
+    relative: float
+    solved: float  # of the largest k(x, x), by which a point's ‖z‖² may be off where coordinates are solved for
+    definite: float  # of the trace, by which an eigenvalue may be below zero
+    tiny: float  # a point or a reward of this size has a square that is lost
+
+
+DOUBLE = Margins(relative=1e-6, solved=1e-6, definite=1e-6, tiny=1e-150)
+#: In single precision coordinates have no digit left where a dictionary is nearly dependent, as polynomials make it.
+SINGLE = Margins(relative=5e-2, solved=1e6, definite=1e-4, tiny=1e-18)
+
+
+def expect_sums(sums: Statistics, *, size: int, lam: float, scale: float, margins: Margins) -> None:
+    """Refuse what cannot be sums over points; ``scale`` is the largest k(x, x) that coordinates were solved from."""
+    _expect_bounded(sums, size)
+    diagonal, slack = np.diagonal(sums.gram), 1.0 + margins.relative
+    skew = float(np.abs(sums.gram - sums.gram.T).max(initial=0.0))
+    if skew > margins.relative * float(diagonal.max(initial=0.0)):
+        raise RemoteProtocolError(f"a Gram matrix that is not symmetric: two entries differ by {skew:.3g}")
+    _expect_definite(sums.gram, lam=lam, margin=margins.definite)
+    trace, lost = float(diagonal.sum()), sums.count * margins.tiny**2
+    if trace > slack * sums.prior + margins.solved * scale * sums.count + lost:
+        raise RemoteProtocolError(f"a Gram matrix of trace {trace:.6g}, above Σk(x,x) = {sums.prior:.6g}")
+    # Cauchy and Schwarz: |Σ z_j y| ≤ √(Σy² Σz_j²)
+    tiny = margins.tiny * sqrt(sums.count)
+    bound = slack * (sqrt(sums.squares) + tiny) * (np.sqrt(np.maximum(diagonal, 0.0)) + tiny)
+    if (above := np.abs(sums.moment) > bound).any():
+        at = int(np.argmax(above))
+        raise RemoteProtocolError(
+            f"a moment of {sums.moment[at]:.6g} in coordinate {at}, where squares of rewards and coordinates "
+            f"allow {bound[at]:.6g}"
+        )
+
+
+def _expect_bounded(sums: Statistics, size: int) -> None:
+    shapes = sums.gram.shape, sums.moment.shape
+    if shapes != ((size, size), (size,)):
+        raise RemoteProtocolError(f"expected sums over {size} coordinates, got arrays of shapes {shapes}")
+    for name, array in (("gram", sums.gram), ("moment", sums.moment)):
+        largest = float(np.abs(array).max(initial=0.0))
+        if not largest < MOST:  # also what is not a number
+            raise RemoteProtocolError(f"{name} holds a number of size {largest}, not below {MOST:g}; rescale features")
+    if not 0 <= sums.prior < MOST:
+        raise RemoteProtocolError(f"Σk(x,x) is {sums.prior}, where 0 … {MOST:g} is expected; rescale features")
+    if not (sums.squares >= 0 and isfinite(sums.squares)):
+        raise RemoteProtocolError(f"Σy² is {sums.squares}, where a finite number of at least 0 is expected")
+    if sums.count < 0 or (sums.count == 0 and (sums.prior or sums.squares)):
+        raise RemoteProtocolError(f"{sums.count} points with Σk(x,x) = {sums.prior:.3g} and Σy² = {sums.squares:.3g}")
+
+
+def _expect_definite(gram: Floats, *, lam: float, margin: float) -> None:
+    lift = margin * max(float(np.trace(gram)), lam)
+    _, failed = lapack.dpotrf((gram + lift * np.eye(len(gram))).T, lower=0, overwrite_a=1)
+    if failed:
+        raise RemoteProtocolError(
+            f"a Gram matrix that is not positive semi-definite: its first {failed} rows have a negative eigenvalue"
+        )
