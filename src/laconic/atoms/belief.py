@@ -1,0 +1,53 @@
+"""What a client makes of a version: an ordinary finite belief on the atoms."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from laconic.arrays import Bools, Floats
+from laconic.beliefs import FiniteBelief, NystromEmbedding, Statistics
+from laconic.checks import finite_array, require_positive
+from laconic.errors import InputError
+from laconic.kernels import Kernel
+from laconic.linalg import lower_cholesky
+
+
+def weighted_gram(Z: Floats, weights: Floats) -> Floats:
+    """H = Σ w z zᵀ over atoms, whose coordinates are the columns of Z."""
+    scaled = Z * np.sqrt(weights)
+    return np.asarray(scaled @ scaled.T)
+
+
+def belief_of(
+    atoms: Floats, weights: Floats, c: Floats, *, spanning: Bools, kernel: Kernel, lam: float, count: int
+) -> FiniteBelief:
+    """The belief with statistics G := H and b := L_H c, in which μ(x) = v(x)·c and σ̂² is that of weighted atoms.
+
+    The ``spanning`` atoms are its dictionary; ``count`` says how many observations it covers.
+    """
+    atoms, weights, c = _checked(atoms, weights, c, spanning)
+    require_positive("lam", lam)
+    embedding = NystromEmbedding(kernel=kernel, dictionary=atoms[spanning])
+    gram = weighted_gram(embedding.embed(atoms), weights)
+    factor = lower_cholesky(gram + lam * np.eye(len(gram)))
+    prior = float(weights @ embedding.prior(atoms))
+    moment = factor @ c
+    # No rewards stand behind these sums; this is the least Σy² with which they could.
+    squares = float(np.max(moment**2 / np.maximum(np.diagonal(gram), 1e-300), initial=0.0))
+    statistics = Statistics(gram=gram, moment=moment, prior=prior, count=count, squares=squares)
+    return FiniteBelief(embedding=embedding, lam=lam, statistics=statistics)
+
+
+def _checked(atoms: Floats, weights: Floats, c: Floats, spanning: Bools) -> tuple[Floats, Floats, Floats]:
+    atoms = finite_array("atoms", atoms, ndim=2)
+    weights, c = finite_array("weights", weights, ndim=1), finite_array("c", c, ndim=1)
+    if not len(atoms) == len(weights) == len(spanning):
+        raise InputError(
+            f"{len(atoms)} atoms came with {len(weights)} weights and {len(spanning)} marks of the dictionary; "
+            "one of each for every atom is due"
+        )
+    if len(c) != int(np.sum(spanning)):
+        raise InputError(f"{int(np.sum(spanning))} atoms span the belief, but {len(c)} coefficients came")
+    if (weights < 0).any():
+        raise InputError(f"weights must not be negative, got {weights.min():.6g}")
+    return atoms, weights, c

@@ -1,0 +1,76 @@
+"""What is certain of a digest, computed from the weights as they travel.
+
+V = G + λI over all points and V̂ = H + λI over the weighted atoms, both in the coordinates of R ∪ S
+(`laconic.atoms.joint`), where V = LLᵀ and B are the coordinates of S.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from laconic.arrays import Floats
+from laconic.atoms.joint import Joint
+from laconic.atoms.whitened import Whitened
+from laconic.linalg import lower_cholesky, solve_lower
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How far the weighted atoms are from all points."""
+
+    e_lo: float  # (1 + e_lo)V ≼ V̂
+    e_hi: float  # V̂ ≼ (1 + e_hi)V
+    kappa: float  # tr V̂⁻¹G / tr V⁻¹G, the mean inflation of the variance
+    beta: float  # the distance of the exact mean from the span of S, in the norm of V
+    d_eff: float  # tr G(G+λI)⁻¹, in the coordinates of R
+    log_det: float  # ln det(I + G/λ), in the coordinates of R
+    missed: float  # ρ, the sum of what R leaves of the observations
+
+
+def exact_mean(joint: Joint) -> Floats:
+    """θ with (G_S + λI)θ = b_S, the mean of all points among the functions in the span of S."""
+    factor = lower_cholesky(joint.seen @ joint.seen.T)
+    half = solve_lower(factor, joint.seen @ joint.moment)
+    return np.asarray(solve_triangular(factor, half, lower=True, trans="T", check_finite=False))
+
+
+def certified(joint: Joint, weights: Floats, *, theta: Floats, factor: Floats, whitened: Whitened) -> Certificate:
+    """The certificate of these weights, with θ the exact mean and ``factor`` the root of H + λI in S's coordinates."""
+    ridge = np.sqrt(joint.lam) * solve_lower(joint.root, np.eye(len(joint.root)))
+    e_lo, e_hi = _extremes(joint, weights, ridge=ridge)
+    d_eff = len(ridge) - float(np.vdot(ridge, ridge))
+    return Certificate(
+        e_lo=e_lo,
+        e_hi=e_hi,
+        kappa=_inflated(joint, factor) / d_eff if d_eff > 0 else 1.0,
+        beta=float(np.linalg.norm(joint.moment - theta @ joint.seen)),
+        d_eff=whitened.d_eff,
+        log_det=whitened.log_det,
+        missed=whitened.reference.missed,
+    )
+
+
+def _extremes(joint: Joint, weights: Floats, *, ridge: Floats) -> tuple[float, float]:
+    """The extreme eigenvalues of L⁻¹V̂L⁻ᵀ − I, moved apart by what the coordinates leave of the atoms.
+
+    V̂ is the square of (√λ I, (Φ + O)W^(1/2)), with Φ the atoms in these coordinates and O what is left of them, so that
+    no singular value of L⁻¹ times it moves by more than ‖OW^(1/2)‖/√λ when O is left out.
+    """
+    if len(ridge) == 0:
+        return 0.0, 0.0
+    atoms = solve_lower(joint.root, (joint.atoms * np.sqrt(weights)[:, None]).T)
+    values = np.linalg.eigvalsh(ridge @ ridge.T + atoms @ atoms.T)
+    allowance = float(np.sqrt(weights @ joint.left / joint.lam))
+    least, largest = np.sqrt(np.maximum(values[[0, -1]], 0.0))
+    return float(max(least - allowance, 0.0) ** 2) - 1.0, float((largest + allowance) ** 2) - 1.0
+
+
+def _inflated(joint: Joint, factor: Floats) -> float:
+    """tr V̂⁻¹G = tr V̂⁻¹V − λ tr V̂⁻¹, with V̂⁻¹ = (I − BᵀB)/λ + Bᵀ(H + λI)⁻¹B."""
+    lam, (p, q) = joint.lam, joint.seen.shape
+    missing = (np.vdot(joint.root, joint.root) - np.vdot(joint.seen, joint.seen)) / lam
+    seen, ridge = solve_lower(factor, joint.seen), solve_lower(factor, np.eye(p))
+    return float(missing + np.vdot(seen, seen) - (q - p) - lam * np.vdot(ridge, ridge))

@@ -1,0 +1,99 @@
+"""All points and the atoms in one set of coordinates: those of R, and after them those of what R leaves of the atoms.
+
+Atoms need not lie in the span of R, and a certificate that left out what lies beyond would be too good. With z the
+coordinates of R and K_SS − Z_S Z_Sᵀ = UUᵀ, a point has the further coordinates u(x) = L_U⁻¹(k_S(x) − Z_S z(x)), L_U the
+pivots' rows of U. In these coordinates, W = R ∪ S,
+
+| symbol | name here |
+|---|---|
+| G + λI = LLᵀ over all points | `Joint.root` |
+| L⁻¹b | `Joint.moment` |
+| B with BBᵀ = I, a row for each coordinate of S's dictionary | `Joint.basis` |
+| BL, so that G_S + λI = (BL)(BL)ᵀ in those coordinates | `Joint.seen` |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import lapack
+
+from laconic.arrays import Bools, Floats, Ints
+from laconic.atoms.reference import Reference
+from laconic.atoms.whitened import Whitened
+from laconic.linalg import lower_cholesky, solve_lower
+
+#: What R leaves of an atom is kept down to this part of the largest k(x, x); less is rounding.
+ROUNDING = 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class Joint:
+    """The statistics of all points in the coordinates of R ∪ S, and where S lies in them."""
+
+    lam: float
+    root: Floats  # (q, q)
+    moment: Floats  # (q,)
+    atoms: Floats  # (m, q) the coordinates of the atoms
+    left: Floats  # (m,) what the coordinates leave of k(s, s)
+    basis: Floats  # (p, q)
+    seen: Floats  # (p, q)
+
+    @classmethod
+    def of(cls, whitened: Whitened, rows: Ints, *, K: Floats, spanning: Bools) -> Joint:
+        """The joint coordinates of a reference and some of its points, of which K is the kernel matrix."""
+        reference, lam = whitened.reference, whitened.lam
+        Z = reference.coordinates.take(rows)
+        U, pivots = _beyond(K, Z, tolerance=ROUNDING * float(reference.prior.max(initial=0.0)))
+        cross, gram, moment = _statistics(reference, rows[pivots], Z=Z[pivots], root=U[pivots])
+        root = _bordered(whitened.root, cross, gram + lam * np.eye(len(gram)))
+        atoms = np.concatenate([Z, U], axis=1)
+        basis = solve_lower(lower_cholesky(K[np.ix_(spanning, spanning)]), atoms[spanning])
+        return cls(
+            lam=lam,
+            root=root,
+            moment=solve_lower(root, np.concatenate([reference.moment, moment])),
+            atoms=atoms,
+            left=np.maximum(np.diagonal(K) - np.einsum("ij,ij->i", atoms, atoms), 0.0),
+            basis=basis,
+            seen=basis @ root,
+        )
+
+
+def _beyond(K: Floats, Z: Floats, *, tolerance: float) -> tuple[Floats, Ints]:
+    """U with UUᵀ = K − ZZᵀ, and the rows of U that are lower triangular, in their order."""
+    factor, order, rank, _ = lapack.dpstrf((K - Z @ Z.T).T, tol=tolerance, lower=1)
+    order = order.astype(np.int64) - 1
+    U = np.zeros((len(K), rank))
+    U[order] = np.tril(factor)[:, :rank]
+    return U, order[:rank]
+
+
+def _statistics(reference: Reference, rows: Ints, *, Z: Floats, root: Floats) -> tuple[Floats, Floats, Floats]:
+    """Σ u zᵀ, Σ u uᵀ and Σ u y over all observations."""
+    size = len(rows)
+    cross, gram, moment = np.zeros((size, reference.rank)), np.zeros((size, size)), np.zeros(size)
+    if size == 0:
+        return cross, gram, moment
+    points = reference.points[rows]
+    solved = solve_lower(root, np.eye(size))  # for many right-hand sides a product is twice as fast as a solve
+    for where, block in reference.coordinates.blocks():
+        u = reference.kernel(points, reference.points[where])
+        u -= Z @ block.T
+        u = solved @ u
+        moment += u @ reference.sums[where]
+        cross += (u * reference.counts[where]) @ block
+        u *= np.sqrt(reference.counts[where])
+        gram += u @ u.T
+    return cross, gram, moment
+
+
+def _bordered(root: Floats, cross: Floats, corner: Floats) -> Floats:
+    """The Cholesky root of [[A, Cᵀ], [C, E]] from that of A."""
+    left = solve_lower(root, cross.T).T
+    size = len(root)
+    bordered = np.zeros((size + len(corner), size + len(corner)))
+    bordered[:size, :size], bordered[size:, :size] = root, left
+    bordered[size:, size:] = lower_cholesky(corner - left @ left.T)
+    return bordered

@@ -1,0 +1,235 @@
+"""The server's reference dictionary R and the statistics of all points in its coordinates.
+
+R never travels. It is a pivoted Cholesky factorisation of the kernel over all distinct points, continued as points
+come: of the new points the one of which R expresses least becomes a pivot, until it expresses all but a small part of
+each.
+
+| symbol | name here |
+|---|---|
+| R, L_R with L_R L_Rᵀ = K_RR | `Reference.pivots`, `Reference.root` |
+| z(x) = L_R⁻¹k_R(x), a row for each distinct point | `Reference.coordinates` |
+| k(x, x) − ‖z(x)‖² | `Reference.residual` |
+| G = Σ z zᵀ, b = Σ z y over all observations | `Reference.gram`, `Reference.moment` |
+| ρ = Σ (k(x, x) − ‖z‖²) over all observations | `Reference.missed` |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from laconic.arrays import Floats, Ints
+from laconic.atoms.panels import Panels
+from laconic.checks import finite_array, require_positive, require_whole
+from laconic.errors import InputError, KernelError
+from laconic.growing import GrowingPoints, collapsed
+from laconic.kernels import Kernel
+from laconic.linalg import solve_lower
+
+#: R expresses all but this part of every point's k(x, x).
+TOLERANCE = 0.005
+#: R has at most so many points.
+CAP = 1500
+#: New points are taken in this many at a time, which bounds the memory and the work of choosing pivots among them.
+CHUNK_ROWS = 1024
+
+
+def _empty() -> Floats:
+    return np.empty(0)
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """All points of a log in the coordinates of R; a value, of which `extended` makes the next one.
+
+    Which points become pivots depends on how the log was cut into steps; ``cuts`` says how, so that `replayed` makes
+    the same reference, to the last bit, from the log alone.
+    """
+
+    kernel: Kernel
+    dim: int
+    tolerance: float = TOLERANCE
+    cap: int = CAP
+    cuts: tuple[int, ...] = ()
+    store: GrowingPoints = field(default_factory=lambda: GrowingPoints.empty(0))
+    counts: Floats = field(default_factory=_empty)  # (n,) how often each distinct point was observed
+    sums: Floats = field(default_factory=_empty)  # (n,) the sum of its rewards
+    prior: Floats = field(default_factory=_empty)  # (n,) k(x, x)
+    residual: Floats = field(default_factory=_empty)  # (n,)
+    coordinates: Panels = field(default_factory=Panels)  # (n, r)
+    pivots: Ints = field(default_factory=lambda: np.empty(0, dtype=np.int64))  # (r,) rows of the store
+    root: Floats = field(default_factory=lambda: np.empty((0, 0)))  # (r, r)
+    gram: Floats = field(default_factory=lambda: np.empty((0, 0)))  # (r, r)
+    moment: Floats = field(default_factory=_empty)  # (r,)
+
+    def __post_init__(self) -> None:
+        require_whole("dim", self.dim, least=1)
+        require_whole("cap", self.cap, least=1)
+        require_positive("tolerance", self.tolerance)
+
+    @property
+    def points(self) -> Floats:
+        """The distinct points in order of first appearance, a row each."""
+        return self.store.rows.values
+
+    @property
+    def distinct(self) -> int:
+        """How many distinct points there are."""
+        return len(self.counts)
+
+    @property
+    def covered(self) -> int:
+        """How many observations of the log are in."""
+        return self.cuts[-1] if self.cuts else 0
+
+    @property
+    def rank(self) -> int:
+        """The number of points of R."""
+        return len(self.pivots)
+
+    @property
+    def missed(self) -> float:
+        """ρ, what R does not express of all observations."""
+        return float(self.counts @ self.residual)
+
+    @property
+    def overflows(self) -> bool:
+        """Whether R is at its cap and still leaves too much of some point."""
+        return self.rank >= self.cap and bool((self.residual > self.tolerance * self.prior).any())
+
+    def extended(self, X: Floats, y: Floats) -> Reference:
+        """The reference of the log with these observations at its end."""
+        X, y = self._checked(X, y)
+        if len(X) == 0:
+            return self
+        cuts = (*self.cuts, self.covered + len(X))
+        points, counts, sums = collapsed(X, np.ones(len(X)), y)
+        rows = self.store.rows_of(points) if self.distinct else np.full(len(points), -1, dtype=np.int64)
+        known, fresh = rows >= 0, np.flatnonzero(rows < 0)
+        grown = self._recounted(rows[known], counts[known], sums[known])
+        for first in range(0, len(fresh), CHUNK_ROWS):
+            part = fresh[first : first + CHUNK_ROWS]
+            grown = grown._grown(points[part], counts[part], sums[part])
+        return replace(grown, cuts=cuts)
+
+    def replayed(self, X: Floats, y: Floats, *, cuts: tuple[int, ...]) -> Reference:
+        """The reference of a log that once grew in these steps."""
+        grown, first = Reference(kernel=self.kernel, dim=self.dim, tolerance=self.tolerance, cap=self.cap), 0
+        for last in cuts:
+            if not first < last <= len(X):
+                raise InputError(f"cuts must rise up to the {len(X)} observations of the log, got {last} after {first}")
+            grown, first = grown.extended(X[first:last], y[first:last]), last
+        return grown
+
+    def embedded(self, X: Floats) -> Floats:
+        """z of the rows of X, a row each."""
+        if self.rank == 0:
+            return np.empty((len(X), 0))
+        return solve_lower(self.root, self.kernel(self.points[self.pivots], X)).T
+
+    def _checked(self, X: Floats, y: Floats) -> tuple[Floats, Floats]:
+        X, y = finite_array("X", X, ndim=2), finite_array("y", y, ndim=1)
+        if X.shape[1] != self.dim:
+            raise InputError(f"X has {X.shape[1]} features a point, not {self.dim}; try X[:, :{self.dim}]")
+        if len(X) != len(y):
+            raise InputError(f"X has {len(X)} points but y has {len(y)} rewards; give one reward a point")
+        return X, y
+
+    def _recounted(self, rows: Ints, counts: Floats, sums: Floats) -> Reference:
+        """With more rewards of points that are known: a correction of rank len(rows)."""
+        if len(rows) == 0:
+            return self
+        Z = self.coordinates.take(rows)
+        new_counts, new_sums = self.counts.copy(), self.sums.copy()
+        new_counts[rows] += counts
+        new_sums[rows] += sums
+        gram = self.gram + (Z * counts[:, None]).T @ Z
+        return replace(self, counts=new_counts, sums=new_sums, gram=gram, moment=self.moment + sums @ Z)
+
+    def _grown(self, X: Floats, counts: Floats, sums: Floats) -> Reference:
+        """With new distinct points: their coordinates, the pivots among them, and those pivots' column for everyone."""
+        prior = self._prior(X)
+        Z = self.embedded(X)
+        residual = np.maximum(prior - np.einsum("ij,ij->i", Z, Z), 0.0)
+        chosen, C = self._pivoted(X, Z, residual, prior)
+        residual = np.maximum(residual - np.einsum("ji,ji->i", C, C), 0.0)
+        residual[chosen] = 0.0
+        gram = self.gram + (Z * counts[:, None]).T @ Z
+        store = self.store if self.distinct else GrowingPoints.empty(self.dim)
+        grown = replace(
+            self,
+            store=store.appended(X),
+            counts=np.concatenate([self.counts, counts]),
+            sums=np.concatenate([self.sums, sums]),
+            prior=np.concatenate([self.prior, prior]),
+            residual=np.concatenate([self.residual, residual]),
+            gram=gram,
+            moment=self.moment + sums @ Z,
+        )
+        return grown._widened(self, Z=Z, C=C, chosen=chosen)
+
+    def _prior(self, X: Floats) -> Floats:
+        prior = np.asarray(self.kernel.diag(X), dtype=np.float64)
+        if not (np.isfinite(prior).all() and (prior >= 0).all()):
+            raise KernelError(f"kernel {self.kernel!r} gives k(x, x) below zero or not finite; rescale the features")
+        return prior
+
+    def _pivoted(self, X: Floats, Z: Floats, residual: Floats, prior: Floats) -> tuple[Ints, Floats]:
+        """Which of the new points become pivots, and a row of coordinates of all new points for each of them."""
+        left, chosen = residual.copy(), list[int]()
+        C = np.empty((0, len(X)))
+        threshold, scale = self.tolerance * prior, np.where(prior > 0, prior, 1.0)
+        while self.rank + len(chosen) < self.cap:
+            j = int(np.argmax(left / scale))
+            if left[j] <= threshold[j]:
+                break
+            k = len(chosen)
+            if k == len(C):
+                C = np.concatenate([C, np.empty((max(k, 16), len(X)))])
+            C[k] = (self.kernel(X[j : j + 1], X)[0] - Z @ Z[j] - C[:k, j] @ C[:k]) / np.sqrt(left[j])
+            left = np.maximum(left - C[k] ** 2, 0.0)
+            left[j] = 0.0
+            chosen.append(j)
+        return np.array(chosen, dtype=np.int64), C[: len(chosen)]
+
+    def _widened(self, old: Reference, *, Z: Floats, C: Floats, chosen: Ints) -> Reference:
+        """This reference, which has new points in old coordinates, with columns for the new pivots."""
+        rank, width = old.rank, old.rank + len(chosen)
+        table = old.coordinates.resized(size=self.distinct, width=width)
+        left, corner = Z[chosen], np.tril(C[:, chosen].T)
+        residual = self.residual.copy()
+        for where, block in table.blocks():
+            last = min(where.stop, old.distinct)
+            if len(chosen) and where.start < last:
+                part = block[: last - where.start]
+                column = self.kernel(self.points[old.distinct + chosen], self.points[where.start : last])
+                part[:, rank:] = solve_lower(corner, column - left @ part[:, :rank].T).T
+                square = np.einsum("ij,ij->i", part[:, rank:], part[:, rank:])
+                residual[where.start : last] = np.maximum(residual[where.start : last] - square, 0.0)
+            first = max(where.start, old.distinct)
+            if first < where.stop:
+                fresh = slice(first - old.distinct, where.stop - old.distinct)
+                block[first - where.start :, :rank] = Z[fresh]
+                block[first - where.start :, rank:] = C.T[fresh]
+        grown = replace(self, coordinates=table, residual=residual)
+        return grown if len(chosen) == 0 else grown._with_pivots(old, left=left, corner=corner, chosen=chosen)
+
+    def _with_pivots(self, old: Reference, *, left: Floats, corner: Floats, chosen: Ints) -> Reference:
+        """The factor and the statistics of the columns that are new."""
+        rank, width = old.rank, old.rank + len(chosen)
+        root, gram = np.zeros((width, width)), np.empty((width, width))
+        root[:rank, :rank], root[rank:, :rank], root[rank:, rank:] = self.root, left, corner
+        cross, moment = np.zeros((width - rank, width)), np.zeros(width - rank)
+        for where, block in self.coordinates.blocks():
+            new = block[:, rank:]
+            cross += (new * self.counts[where, None]).T @ block
+            moment += self.sums[where] @ new
+        gram[:rank, :rank], gram[rank:, :], gram[:rank, rank:] = self.gram, cross, cross[:, :rank].T
+        return replace(
+            self,
+            pivots=np.concatenate([self.pivots, old.distinct + chosen]),
+            root=root,
+            gram=gram,
+            moment=np.concatenate([self.moment, moment]),
+        )
