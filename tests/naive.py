@@ -167,12 +167,13 @@ def thin(kernel: Kernel, points: Floats) -> Floats:
     if len(points) == 0:
         return points
     schur = gram(kernel, points, points)
-    stop = RANK * float(np.diag(schur).max())
+    floor = RANK * np.diag(schur)
     left, pivots = list(range(len(points))), list[int]()
     while left:
-        best = max(left, key=lambda s: float(schur[s, s]))  # max keeps the first of equals
-        if schur[best, best] <= stop:
+        left = [s for s in left if schur[s, s] > floor[s]]
+        if not left:
             break
+        best = max(left, key=lambda s: float(schur[s, s]))  # max keeps the first of equals
         pivots.append(best)
         left.remove(best)
         schur = schur - np.outer(schur[:, best], schur[best, :]) / schur[best, best]

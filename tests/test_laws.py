@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
@@ -22,12 +22,12 @@ from laconic.arrays import Floats
 from laconic.exploration import Theory
 from laconic.kernels import Gaussian, Linear, Matern
 from laconic.problems import Catalogue, Cosine, Log, Problem
-from laconic.protocol.codec import decode, encode
+from laconic.protocol.codec import Codec
 from laconic.protocol.ledger import Ledger
 from laconic.protocol.messages import Message, payload_of
 from laconic.protocol.plan import Plan
 from laconic.randomness import Role, generator
-from laconic.runtimes import RUNTIMES, Run, loopback, network, run
+from laconic.runtimes import RUNTIMES, Run, loopback, run
 from laconic.runtimes.network import Delivery, Network
 from laconic.triggers import Always, Never, Trigger
 from tests import naive
@@ -341,18 +341,20 @@ def steps_of(
     """Play step by step: (steps done, the network, whether a sync ran)."""
     instance = case.log.instance(seed=SEED, clients=case.clients, rounds=case.rounds)
     plan = algorithm.plan(instance.dim)
-    net = Network(plan, clients=case.clients, seed=SEED, ledger=Ledger(), delivery=delivery)
+    net = Network(plan, clients=case.clients, seed=SEED, ledger=Ledger(plan), delivery=delivery)
     for index in range(case.rounds):
         met = instance.round(index)
         for i, client in net.clients.items():
             decision = client.choose(met.arms[i])
             outcome = client.observe(decision.id, float(met.rewards[i, decision.arm]))
-            yield index * case.clients + i + 1, net, bool(outcome.send) and net.settle(outcome)
+            syncs = len(net.installed)
+            net.settle(i, outcome)
+            yield index * case.clients + i + 1, net, len(net.installed) > syncs
 
 
 def known_to(net: Network) -> tuple[Floats, Floats]:
     """All points of all clients."""
-    histories = [client.history for client in net.clients.values()]
+    histories = [client.learner.history for client in net.clients.values()]
     return np.concatenate([h.points for h in histories]), np.concatenate([h.rewards for h in histories])
 
 
@@ -379,7 +381,7 @@ def test_right_after_a_sync_approx_with_every_point_kept_is_exact(
             continue
         X, y = known_to(net)
         mean, variance = naive.posterior(naive.gaussian(gamma), X, y, Xs, 0.5)
-        for belief in [net.server.belief, *(client.belief for client in net.clients.values())]:
+        for belief in [net.server.belief, *(client.learner.belief for client in net.clients.values())]:
             view = belief.view(Xs)
             assert_allclose(view.mean, mean, atol=tolerance)
             assert_allclose(view.variance, variance, atol=tolerance)
@@ -450,13 +452,16 @@ def test_a_lone_clients_posterior_is_that_of_scikit_learn(D: float, lam: float) 
         if step % 7 == 1:
             process = GaussianProcessRegressor(rbf, alpha=lam, optimizer=None).fit(*known_to(net))
             mean, std = process.predict(Xs, return_std=True)
-            tail = net.clients[0].tail
+            tail = net.clients[0].learner.tail
             mu, variance = tail.predict(tail.belief.view(Xs))
             assert_allclose(mu, mean, atol=1e-9)
             assert_allclose(np.sqrt(lam * variance), std, atol=1e-7)
 
 
 # The ledger
+
+
+encode_many = Codec.encode_many
 
 
 @dataclass
@@ -467,12 +472,12 @@ class Spy:
     scalars: int = 0
     size: int = 0
 
-    def encode(self, message: Message) -> bytes:
-        data = encode(message)
-        self.messages += 1
-        self.size += len(data)
-        self.scalars += sum(array.size for array in payload_of(decode(data)).values.values())
-        return data
+    def encode(self, codec: Codec, messages: Iterable[Message]) -> Iterator[bytes]:
+        for data in encode_many(codec, messages):
+            self.messages += 1
+            self.size += len(data)
+            self.scalars += sum(array.size for array in payload_of(codec.decode(data)).values.values())
+            yield data
 
 
 ALGORITHMS: list[Algorithm] = [
@@ -491,7 +496,7 @@ ALGORITHMS: list[Algorithm] = [
 def test_the_ledger_is_the_sum_of_the_encoded_messages(algorithm: Algorithm, clients: int, kind: str) -> None:
     case = Case(draw_log(60, arms=4, dim=3, kind=kind, seed=6), clients=clients, rounds=60 // clients)
     spy = Spy()
-    with patch.object(network, "encode", spy.encode):
+    with patch.object(Codec, "encode_many", lambda codec, messages: spy.encode(codec, messages)):
         for _, net, _ in steps_of(case, algorithm, delivery=Delivery(through_bytes=True)):
             total = net.ledger.total
             assert (total.messages, total.scalars, total.bytes) == (spy.messages, spy.scalars, spy.size)

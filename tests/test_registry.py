@@ -34,7 +34,8 @@ def others(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[FakePoint]]:
 
 
 def test_the_papers_algorithms_problems_and_kernels_have_names() -> None:
-    assert list(registry.algorithms())[:6] == [
+    assert list(registry.algorithms())[:7] == [
+        "LaconicUCB",
         "DisKernelUCB",
         "ApproxDisKernelUCB",
         "DisLinUCB",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         ApproxDisKernelUCB,
         DisKernelUCB,
         DisLinUCB,
+        LaconicUCB,
         NKernelUCB,
         OneKernelUCB,
         Random,
@@ -32,11 +33,14 @@ if TYPE_CHECKING:
     from laconic.problems.clustered import Clustered, Magic, Mushroom, Shuttle
     from laconic.problems.ratings import MovieLens, Ratings, Yelp
     from laconic.problems.recorded import save_recorded
-    from laconic.protocol.client import Client, Decision
+    from laconic.protocol.client import Client
+    from laconic.protocol.digests import AllPoints, Atoms, Digest
+    from laconic.protocol.learner import Decision
     from laconic.protocol.ledger import Ledger
     from laconic.protocol.phases import AgreeOnDictionary, Phase, ShareData, ShareStatistics
     from laconic.protocol.plan import Plan
-    from laconic.protocol.saving import restore, save
+    from laconic.protocol.restoring import restore_client, restore_server, snapshot_client, snapshot_server
+    from laconic.protocol.roster import Patience
     from laconic.protocol.server import Server
     from laconic.runtimes import Run, run
     from laconic.triggers import Always, Determinant, Every, Never, Trigger, Variance
@@ -50,6 +54,7 @@ _HOMES = {
         "ApproxDisKernelUCB",
         "DisKernelUCB",
         "DisLinUCB",
+        "LaconicUCB",
         "NKernelUCB",
         "OneKernelUCB",
         "Random",
@@ -73,11 +78,14 @@ _HOMES = {
     "laconic.problems.clustered": ("Clustered", "Magic", "Mushroom", "Shuttle"),
     "laconic.problems.ratings": ("MovieLens", "Ratings", "Yelp"),
     "laconic.problems.recorded": ("save_recorded",),
-    "laconic.protocol.client": ("Client", "Decision"),
+    "laconic.protocol.client": ("Client",),
+    "laconic.protocol.digests": ("AllPoints", "Atoms", "Digest"),
+    "laconic.protocol.learner": ("Decision",),
     "laconic.protocol.ledger": ("Ledger",),
     "laconic.protocol.phases": ("AgreeOnDictionary", "Phase", "ShareData", "ShareStatistics"),
     "laconic.protocol.plan": ("Plan",),
-    "laconic.protocol.saving": ("restore", "save"),
+    "laconic.protocol.restoring": ("restore_client", "restore_server", "snapshot_client", "snapshot_server"),
+    "laconic.protocol.roster": ("Patience",),
     "laconic.protocol.server": ("Server",),
     "laconic.runtimes": ("Run", "run"),
     "laconic.triggers": ("Always", "Determinant", "Every", "Never", "Trigger", "Variance"),
@@ -87,14 +95,17 @@ _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "AgreeOnDictionary",
     "Algorithm",
+    "AllPoints",
     "Always",
     "ApproxDisKernelUCB",
+    "Atoms",
     "Catalogue",
     "Client",
     "Clustered",
     "Cosine",
     "Decision",
     "Determinant",
+    "Digest",
     "DisKernelUCB",
     "DisLinUCB",
     "Every",
@@ -105,6 +116,7 @@ __all__ = [
     "Kernel",
     "KernelError",
     "LaconicError",
+    "LaconicUCB",
     "Ledger",
     "Linear",
     "Log",
@@ -115,6 +127,7 @@ __all__ = [
     "NKernelUCB",
     "Never",
     "OneKernelUCB",
+    "Patience",
     "Phase",
     "Plan",
     "Polynomial",
@@ -139,10 +152,12 @@ __all__ = [
     "Yelp",
     "compare",
     "grid",
-    "restore",
+    "restore_client",
+    "restore_server",
     "run",
-    "save",
     "save_recorded",
+    "snapshot_client",
+    "snapshot_server",
 ]
 
 

@@ -1,33 +1,39 @@
-"""The paper's algorithms as values, each a plan of parts.
+"""Algorithms as values, each a plan of parts: those of the paper, and LaconicUCB.
 
-| algorithm | belief | trigger | phases |
+| algorithm | belief | trigger | exchange |
 |---|---|---|---|
-| DisKernelUCB | exact | determinant(D) | ShareData |
+| DisKernelUCB | exact | determinant(D) | ShareData; alone with ``together=False``: AllPoints |
 | OneKernelUCB | exact | always | ShareData |
 | NKernelUCB | exact | never | – |
 | DisLinUCB | linear | determinant(D) | ShareStatistics(tail) |
 | ApproxDisKernelUCB | Nyström | variance(D) | AgreeOnDictionary(q̄), ShareStatistics(history) |
+| LaconicUCB | weighted atoms, or exact | variance(δ·d_eff/N) | alone: Atoms, or AllPoints |
 | Random | blank | never | – |
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
+from laconic.atoms import Atoms as Recipe
 from laconic.beliefs import BlankEmbedding, ExactBelief, FiniteBelief, LinearEmbedding, NystromEmbedding
-from laconic.checks import is_grid, require_at_least, require_one_of, require_positive
+from laconic.checks import is_grid, require_at_least, require_flag, require_one_of, require_positive, seen
 from laconic.errors import InputError
 from laconic.exploration import ExactTheory, Exploration, Fixed, NystromTheory, Theory
 from laconic.kernels import Gaussian, Kernel, as_kernel
+from laconic.protocol.digests import AllPoints, Atoms, Digest
 from laconic.protocol.phases import AgreeOnDictionary, ShareData, ShareStatistics
+from laconic.protocol.phases.statistics import StatisticsWire
 from laconic.protocol.plan import Plan
-from laconic.triggers import Always, Determinant, Never, Variance
+from laconic.protocol.wire import Int8Wire, Wire, as_wire
+from laconic.triggers import Always, Determinant, Growth, Never, ScaledVariance, UploadRule, Variance
 
 Alpha = float | Theory
 PRECISIONS = ("float64", "float32")
+STATISTICS_WIRES = ("paper", "compact")
 #: What a belief's factor is kept and solved in; float32 halves memory and time and costs digits.
 Precision = Literal["float64", "float32"]
 
@@ -55,13 +61,19 @@ def _exploration(alpha: Alpha) -> Exploration:
 
 @dataclass(frozen=True)
 class DisKernelUCB:
-    """Exact kernel UCB; raw points are shared when a client's determinant has grown enough (Alg. 1)."""
+    """Exact kernel UCB; raw points are shared when a client's determinant has grown enough (Alg. 1).
+
+    With ``together=False`` a client whose trigger fires sends its own points up and is sent those of others that it
+    lacks; nobody else takes part.
+    """
 
     kernel: Kernel = field(default_factory=Gaussian)
     D: float = 20.0
     lam: float = 1.0
     alpha: Alpha = 1.0
     dtype: Precision = "float64"
+    together: bool = True
+    wire: str | Wire = "float64"
 
     equation: ClassVar[str] = (
         "argmax μ + ασ, exact μ and σ over all points known; sync when n·ln(det_new/det_last) > D  (Eq. 1, 2)"
@@ -73,13 +85,17 @@ class DisKernelUCB:
         _check_common(self.lam, self.alpha)
         require_one_of("dtype", self.dtype, choices=PRECISIONS)
         require_at_least("D", self.D, least=0)
+        require_flag("together", self.together)
+        as_wire(self.wire)
 
     def plan(self, dim: int, /) -> Plan:
         return Plan(
             belief=ExactBelief.empty(kernel=self.kernel, lam=self.lam, dim=dim, dtype=self.dtype),
             trigger=Determinant(self.D),
-            phases=(ShareData(),),
+            phases=(ShareData(as_wire(self.wire)),) if self.together else (),
+            digest=None if self.together else AllPoints(),
             exploration=_exploration(self.alpha),
+            wire=as_wire(self.wire),
         )
 
 
@@ -91,6 +107,7 @@ class OneKernelUCB:
     lam: float = 1.0
     alpha: Alpha = 1.0
     dtype: Precision = "float64"
+    wire: str | Wire = "float64"
 
     equation: ClassVar[str] = (
         "argmax μ + ασ, exact μ and σ over the points of all clients; sync after every interaction"
@@ -101,13 +118,15 @@ class OneKernelUCB:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
         _check_common(self.lam, self.alpha)
         require_one_of("dtype", self.dtype, choices=PRECISIONS)
+        as_wire(self.wire)
 
     def plan(self, dim: int, /) -> Plan:
         return Plan(
             belief=ExactBelief.empty(kernel=self.kernel, lam=self.lam, dim=dim, dtype=self.dtype),
             trigger=Always(),
-            phases=(ShareData(),),
+            phases=(ShareData(as_wire(self.wire)),),
             exploration=_exploration(self.alpha),
+            wire=as_wire(self.wire),
         )
 
 
@@ -142,6 +161,7 @@ class DisLinUCB:
     D: float = 20.0
     lam: float = 1.0
     alpha: Alpha = 1.0
+    wire: StatisticsWire = "paper"
 
     equation: ClassVar[str] = "argmax μ + ασ of ridge regression on x; sync when n·ln(det A_new/det A_last) > D"
     sends: ClassVar[str] = "(ΔA, Δb) up and (A, b) down: 2N(d²+d) scalars a sync"
@@ -149,12 +169,13 @@ class DisLinUCB:
     def __post_init__(self) -> None:
         _check_common(self.lam, self.alpha)
         require_at_least("D", self.D, least=0)
+        require_one_of("wire", self.wire, choices=STATISTICS_WIRES)
 
     def plan(self, dim: int, /) -> Plan:
         return Plan(
             belief=FiniteBelief.empty(embedding=LinearEmbedding(dim), lam=self.lam),
             trigger=Determinant(self.D),
-            phases=(ShareStatistics(source="tail"),),
+            phases=(ShareStatistics(source="tail", wire=self.wire),),
             exploration=_exploration(self.alpha),
         )
 
@@ -170,6 +191,7 @@ class ApproxDisKernelUCB:
     qbar: float = 0.3
     cold_start: Literal["paper", "local"] = "paper"
     dtype: Precision = "float64"
+    wire: StatisticsWire = "paper"
 
     equation: ClassVar[str] = "argmax μ̃ + ασ̃ in the span of a dictionary S; sync when Σ σ̃²_last(x_s) > D  (Eq. 3, 4)"
     sends: ClassVar[str] = (
@@ -182,6 +204,7 @@ class ApproxDisKernelUCB:
         require_one_of("dtype", self.dtype, choices=PRECISIONS)
         require_at_least("D", self.D, least=0)
         require_one_of("cold_start", self.cold_start, choices=("paper", "local"))
+        require_one_of("wire", self.wire, choices=STATISTICS_WIRES)
         AgreeOnDictionary(self.qbar)
         if isinstance(self.alpha, Theory) and not is_grid(self.D):
             NystromTheory(self.alpha, D=self.D)
@@ -193,9 +216,79 @@ class ApproxDisKernelUCB:
         return Plan(
             belief=local if self.cold_start == "local" else paper,
             trigger=Variance(self.D),
-            phases=(AgreeOnDictionary(self.qbar), ShareStatistics(source="history")),
+            phases=(
+                AgreeOnDictionary(self.qbar, wire=self.wire),
+                ShareStatistics(source="history", wire=self.wire),
+            ),
             exploration=NystromTheory(self.alpha, D=self.D) if isinstance(self.alpha, Theory) else Fixed(self.alpha),
         )
+
+
+@dataclass(frozen=True)
+class LaconicUCB:
+    """Kernel UCB that says little: quantised points go up once, a small weighted set of points and the mean come down.
+
+    A client asks when the variance of its new points exceeds its share δ·d_eff/N of what there is to know. ``ranges``
+    are the largest sizes of features, one for all or one for each, and ``reward`` that of rewards: scales, not bounds.
+    """
+
+    kernel: Kernel = field(default_factory=Gaussian)
+    lam: float = 1.0
+    alpha: Alpha = 1.0
+    delta: float = 0.5
+    digest: Digest = field(default_factory=Atoms)
+    ranges: float | tuple[float, ...] = 1.0
+    reward: float = 1.0
+    upload: UploadRule = field(default_factory=Growth)
+
+    equation: ClassVar[str] = "argmax μ + ασ̂, exact μ, σ̂ of weighted atoms; ask when Σ σ̂²_last(x_s) > δ·d_eff/N"
+    sends: ClassVar[str] = "each own point up once, a byte a coordinate; atoms that are new, weights and the mean down"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kernel", as_kernel(self.kernel))
+        _check_common(self.lam, self.alpha)
+        require_at_least("delta", self.delta, least=0)
+        require_positive("reward", self.reward)
+        if isinstance(self.ranges, list):
+            object.__setattr__(self, "ranges", tuple(self.ranges))
+        Int8Wire(self.ranges)
+        if not is_grid(self.digest) and not isinstance(self.digest, Digest):
+            raise InputError(f"digest must be a Digest, not {seen(self.digest)}; try digest=Atoms()")
+        if not is_grid(self.upload) and not isinstance(self.upload, UploadRule):
+            raise InputError(f"upload must have a method due(unsent, own), not {seen(self.upload)}; try Growth()")
+        if not is_grid(self.digest) and not is_grid(self.reward):
+            _scaled(self.digest, reward=self.reward)
+
+    def plan(self, dim: int, /) -> Plan:
+        if isinstance(self.ranges, tuple) and len(self.ranges) != dim:
+            raise InputError(
+                f"ranges has {len(self.ranges)} entries, but arms have {dim} features; try one number for all of them"
+            )
+        return Plan(
+            belief=ExactBelief.empty(kernel=self.kernel, lam=self.lam, dim=dim),
+            trigger=ScaledVariance(self.delta),
+            digest=_scaled(self.digest, reward=self.reward),
+            exploration=_exploration(self.alpha),
+            wire=Int8Wire(self.ranges),
+            upload=self.upload,
+        )
+
+
+def _scaled(digest: Digest, *, reward: float) -> Digest:
+    """The digest with the mean in steps of the rewards' range.
+
+    All points are sent with what a client's share of them is, which atoms say too: the same schedule, without atoms.
+    """
+    if isinstance(digest, AllPoints):
+        return Atoms(Recipe(share=0.0, range=reward))
+    if not isinstance(digest, Atoms):
+        return digest
+    if digest.recipe.range not in (1.0, reward):
+        raise InputError(
+            f"reward is {reward!r}, but the recipe of atoms says range={digest.recipe.range!r}; "
+            f"try LaconicUCB(reward={digest.recipe.range!r})"
+        )
+    return Atoms(replace(digest.recipe, range=reward))
 
 
 @dataclass(frozen=True)

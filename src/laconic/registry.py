@@ -19,7 +19,15 @@ Kind = Literal["algorithm", "problem", "kernel"]
 _OURS: dict[Kind, dict[str, str]] = {
     "algorithm": {
         name: f"laconic.algorithms:{name}"
-        for name in ("DisKernelUCB", "ApproxDisKernelUCB", "DisLinUCB", "OneKernelUCB", "NKernelUCB", "Random")
+        for name in (
+            "LaconicUCB",
+            "DisKernelUCB",
+            "ApproxDisKernelUCB",
+            "DisLinUCB",
+            "OneKernelUCB",
+            "NKernelUCB",
+            "Random",
+        )
     },
     "problem": {
         "cosine": "laconic.problems:Cosine",

@@ -1,12 +1,13 @@
-"""A server and clients joined by queues, each message delivered when the test says so; and a second opinion.
+"""A network of which the test says what happens next; and a second opinion on who must know what.
 
-`Federation` notes what every client observed and which parts the server took, from the traffic alone. From that it says
-which points a client must know, and `check` compares the client's predictions with the naive formulas on these points.
+`Federation` notes what every client observed and which parts and uploads the server took, from the traffic alone. From
+that it says which points a client must know, and `check` compares the client's predictions with the naive formulas on
+these points.
 """
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,20 @@ import numpy as np
 from laconic import ApproxDisKernelUCB, DisKernelUCB, DisLinUCB, Gaussian, NKernelUCB, OneKernelUCB, Random
 from laconic.algorithms import Algorithm
 from laconic.arrays import Floats
-from laconic.beliefs import ExactBelief, FiniteBelief, NystromEmbedding
-from laconic.protocol.client import Client, ClientState, Decision
-from laconic.protocol.ledger import Ledger
-from laconic.protocol.messages import Down, Part, Request, Up
+from laconic.beliefs import ExactBelief, FiniteBelief, NystromEmbedding, belief_hash
+from laconic.growing import GrowingRows
+from laconic.protocol.client import Client
+from laconic.protocol.codec import Codec
+from laconic.protocol.learner import Decision
+from laconic.protocol.messages import BLANK, Down, Label, Part, Request, Up, Upload
 from laconic.protocol.outcome import Outcome
 from laconic.protocol.phases import ShareStatistics
+from laconic.protocol.records import Record, decode_record, encode_record
+from laconic.protocol.restoring import restore_client, restore_server, snapshot_client
+from laconic.protocol.roster import Member, Patience, Status
 from laconic.protocol.server import Server, ServerState
+from laconic.protocol.session import TRANSITIONS, ClientState, Local
+from laconic.runtimes.network import SERVER, Network
 from tests import naive
 
 GAMMA = 1.0
@@ -32,13 +40,15 @@ LIN = DisLinUCB(D=1.5)
 APPROX = ApproxDisKernelUCB(Gaussian(GAMMA), D=2.5, qbar=0.7)
 LOCAL = ApproxDisKernelUCB(Gaussian(GAMMA), D=2.5, qbar=0.7, cold_start="local")
 ONE = OneKernelUCB(Gaussian(GAMMA))
+LONE = DisKernelUCB(Gaussian(GAMMA), D=1.5, together=False)
 SYNCING: list[Algorithm] = [DIS, LIN, APPROX, LOCAL]
-EVERY: list[Algorithm] = [*SYNCING, ONE, NKernelUCB(Gaussian(GAMMA)), Random()]
+EXCHANGING: list[Algorithm] = [*SYNCING, LONE]
+EVERY: list[Algorithm] = [*EXCHANGING, ONE, NKernelUCB(Gaussian(GAMMA)), Random()]
 
 
 def name(algorithm: Algorithm) -> str:
     """What to call an algorithm in a test's id."""
-    return "local" if algorithm is LOCAL else type(algorithm).__name__
+    return {id(LOCAL): "local", id(LONE): "alone"}.get(id(algorithm), type(algorithm).__name__)
 
 
 def phases(algorithm: Algorithm) -> int:
@@ -46,57 +56,73 @@ def phases(algorithm: Algorithm) -> int:
     return len(algorithm.plan(2).phases)
 
 
-@dataclass
-class Federation:
-    """Clients 0 … N−1 are members from the start; others may join."""
+@dataclass(frozen=True, eq=False)
+class Observation:
+    """Something that one client saw once; told apart from all others by itself, not by what it holds."""
 
-    algorithm: Algorithm
-    members: int = 3
-    seed: int = 0
-    up: dict[int, deque[Up]] = field(default_factory=dict)
-    down: dict[int, deque[Down]] = field(default_factory=dict)
-    observed: dict[int, list[tuple[Floats, float]]] = field(default_factory=dict)
+    point: Floats
+    reward: float
 
-    def __post_init__(self) -> None:
-        self.plan = self.algorithm.plan(2)
-        self.server = Server(self.plan, members=range(self.members))
-        self.clients: dict[int, Client] = {}
-        self.ledger = Ledger()
-        self.random = np.random.default_rng(self.seed)
-        #: epoch → client → how many of its points the belief of that epoch has, by the parts that were taken
-        self.knows: dict[int, dict[int, int]] = {0: {}}
-        self._taken: dict[int, int] = {}
+
+class Federation(Network):
+    """Clients 0 … N−1 are members from the start; others may greet."""
+
+    def __init__(
+        self, algorithm: Algorithm, *, members: int = 3, seed: int = 0, patience: Patience | None = None, **more: Any
+    ) -> None:
+        self.observed: dict[int, list[Observation]] = {}
         self.delivered: list[tuple[int, Up | Down]] = []
-        for number in range(self.members):
-            self.add(number)
-
-    def add(self, number: int, *, member: bool = True) -> Client:
-        """One more client, with nothing observed."""
-        self.clients[number] = Client(
-            self.plan, number=number, seed=self.seed, clients=max(self.members, 1), member=member
+        #: label → what the belief that bears it has, by the parts that were taken
+        self.knows: dict[Label, list[Observation]] = {BLANK: []}
+        self._taken: dict[Label, dict[int, list[Observation]]] = {}
+        self._log: list[Observation] = []
+        self._latest = BLANK  # the epoch from which the server goes on
+        self.members_at_first = members
+        self.random = np.random.default_rng(seed)
+        super().__init__(
+            algorithm.plan(2), clients=members, seed=seed, keep=True, share=False, patience=patience, **more
         )
-        self.up[number], self.down[number], self.observed[number] = deque(), deque(), []
-        return self.clients[number]
+        self.codec = Codec(self.plan)
+
+    def add(self, number: int, *, clients: int = 1, member: bool = True) -> Client:
+        """One more client, with nothing observed."""
+        self.observed[number] = []
+        return super().add(number, clients=max(self.members_at_first, 1), member=member)
 
     @property
     def phase(self) -> int | None:
         """The phase of the sync under way; None between syncs."""
-        return self.server._phase if self.server.state is ServerState.GATHERING else None
+        return self.server.phase
+
+    @property
+    def present(self) -> list[int]:
+        """The clients that the server counts as members who are here."""
+        return [number for number in self.clients if self.status(number) is Status.PRESENT]
+
+    def member(self, number: int) -> Member:
+        """A client as the server sees it."""
+        return self.server.hub.members[self.server.hub.numbers[self.clients[number].session.name]]
+
+    def status(self, number: int) -> Status | None:
+        """How a client stands to the server; None when it never greeted."""
+        known = self.clients[number].session.name in self.server.hub.numbers
+        return self.member(number).status if known else None
 
     # -- what clients do
 
     def choose(self, number: int, arms: Floats | None = None) -> Decision:
         """Choose among some arms; few different ones, so that points repeat."""
         arms = np.round(self.random.uniform(-2, 2, (4, 2)), 0) if arms is None else arms
-        return self.clients[number].choose(arms)
+        decision = self.clients[number].choose(arms)
+        self.records[number].append(decision.record)
+        return decision
 
-    def observe(self, number: int, decision: int) -> None:
+    def observe(self, number: int, decision: Decision | str) -> None:
         """Learn a reward, and queue what follows."""
-        client = self.clients[number]
-        point, reward = client.pending[decision].point[0].copy(), float(self.random.normal())
+        client, reward = self.clients[number], float(self.random.normal())
         outcome = client.observe(decision, reward)
-        self.observed[number].append((point, reward))
-        self._queue_up(outcome)
+        self.observed[number].append(Observation(client.learner.history.points[-1].copy(), reward))
+        self.post(number, outcome)
 
     def act(self, number: int, times: int = 1) -> None:
         """Choose and observe."""
@@ -105,79 +131,115 @@ class Federation:
 
     def act_until_request(self, number: int) -> None:
         """Act until the trigger fires."""
-        while not any(isinstance(message, Request) for message in self.up[number]):
+        if self.plan.digest is not None and self.clients[number].state is ClientState.WAITING:
+            self.act(number)  # its ask is open, as nobody had anything: it asks by a flush alone
+            self.flush(number)
+        for _ in range(100):
+            if any(isinstance(message, Request | Upload) for message in self.up[number]):
+                return
             self.act(number)
-
-    def join(self, number: int) -> None:
-        """Ask to be let in."""
-        self._queue_up(self.clients[number].join())
+        raise AssertionError(f"client {number} is {self.clients[number].state.value}, and asks for nothing")
 
     def leave(self, number: int) -> None:
         """Leave."""
-        self._queue_up(self.clients[number].leave())
+        self.post(number, self.clients[number].leave())
+
+    def reconnect(self, number: int, *, noticed: bool = True) -> None:
+        """Lose what is on its way, and greet anew."""
+        self.cut(number, noticed=noticed)
+        self.greet(number)
+
+    def flush(self, number: int) -> None:
+        """Share everything now."""
+        self.post(number, self.clients[number].flush())
+
+    # -- who dies, and comes back from what was kept
+
+    def restart(self, number: int, *, start: int = 1, records: list[Record] | None = None) -> Client:
+        """A client dies and comes back from its records, or from older ones; it has yet to greet."""
+        self.cut(number)
+        kept = self.records[number] if records is None else records
+        client, outcome = restore_client(carried(kept), plan=self.plan, start=start)
+        self.records[number], self.clients[number] = list(kept), client
+        self.owed[number].clear()
+        self.observed[number] = self.observed[number][: client.count]
+        self.post(number, outcome)
+        if (client.state, Local.LOST) in TRANSITIONS:
+            self.post(number, client.lose())
+        return client
+
+    def restart_server(self, *, term: int = 1, records: list[Record] | None = None) -> Server:
+        """The server dies and comes back from its records, or from older ones; all links are down."""
+        for number in self.clients:
+            self.cut(number, noticed=False)
+        self.owed[SERVER].clear()
+        kept = self.records[SERVER] if records is None else records
+        self.server, outcome = restore_server(
+            carried(kept), plan=self.plan, term=term, patience=self.server.hub.patience
+        )
+        self.records[SERVER] = list(kept)
+        self._log, self._latest = self._log[: len(self.server.log)], self.server.epoch
+        self.post_down(outcome)
+        return self.server
 
     # -- what the network does
 
-    def deliver_up(self, number: int) -> Outcome[Down]:
+    def step(self, way: Any, number: int) -> None:
+        """Deliver the oldest message of a queue."""
+        self.deliver(way, number)
+
+    def deliver_up(self, number: int) -> Outcome[tuple[int, Down]]:
         """Hand the server the oldest message of a client."""
-        return self.to_server(number, self.up[number].popleft())
+        return self.deliver("up", number)
 
     def deliver_down(self, number: int) -> Outcome[Up]:
         """Hand a client the oldest message for it."""
-        return self.to_client(number, self.down[number].popleft())
+        return self.deliver("down", number)
 
-    def to_server(self, number: int, message: Up) -> Outcome[Down]:
+    def to_server(self, number: int, message: Up) -> Outcome[tuple[int, Down]]:
         """Hand the server a message, now."""
-        before = self.server.epoch if self.server.state is ServerState.GATHERING else None
-        outcome = self.server.receive(number, message)
-        if outcome.dropped is None:
-            self._note(number, message, begun=before is None and self.server.epoch not in self.knows)
-        if self.server.state is ServerState.IDLE and self.server.epoch not in self.knows:
-            self._note_end(installed=outcome.installed is not None)
         self.delivered.append((number, message))
-        for receiver, down in outcome.send:
-            self.ledger.record(down, epoch=self.server.epoch, phase="", direction="down", client=receiver)
-            self.down[receiver].append(down)
+        status = self.status(number)
+        if isinstance(message, Part) and self._is_taken(number, message, status):
+            self._taken.setdefault(message.epoch, {})[number] = self.observed[number][: message.upto]
+        known = None if status is None else self.member(number).known
+        outcome = super().to_server(number, message)
+        if isinstance(message, Upload) and outcome.dropped is None and known is not None:
+            self._log += self.observed[number][known : self.member(number).known]
         return outcome
+
+    def _is_taken(self, number: int, part: Part, status: Status | None) -> bool:
+        """Whether the server will take a part of the last phase, by what it said to whom so far."""
+        sync = self.server.hub.sync
+        mine = sync is not None and sync.epoch == part.epoch and self.member(number).number in sync.awaited
+        return mine and part.phase == self._last_phase and self.server.hub.links.get(self.links[number]) is not None
+
+    def post_down(self, outcome: Outcome[tuple[int, Down]]) -> None:
+        """Queue what the server sends, and note what it installs."""
+        if outcome.installed is not None:
+            self._note_end()
+        super().post_down(outcome)
 
     def to_client(self, number: int, message: Down) -> Outcome[Up]:
         """Hand a client a message, now."""
-        outcome = self.clients[number].receive(message)
         self.delivered.append((number, message))
-        self._queue_up(outcome)
-        return outcome
-
-    def repeat(self, number: int, message: Up | Down) -> Outcome[Any]:
-        """Deliver a message that was delivered before once more."""
-        return self.to_server(number, message) if isinstance(message, Up) else self.to_client(number, message)
-
-    def waiting(self) -> list[tuple[str, int]]:
-        """The queues that are not empty."""
-        queues = (("up", self.up), ("down", self.down))
-        return [(way, number) for way, all_of_it in queues for number, queue in all_of_it.items() if queue]
-
-    def step(self, way: str, number: int) -> None:
-        """Deliver the oldest message of a queue."""
-        if way == "up":
-            self.deliver_up(number)
-        else:
-            self.deliver_down(number)
-
-    def drain(self) -> None:
-        """Deliver everything, and all that follows from it."""
-        while self.waiting():
-            for way, number in self.waiting():
-                self.step(way, number)
+        return super().to_client(number, message)
 
     def sync(self, fired: int = 0) -> None:
         """Act until a sync, and finish it."""
         self.act_until_request(fired)
         self.drain()
 
-    def _queue_up(self, outcome: Outcome[Up]) -> None:
-        for number, message in outcome.send:
-            self.ledger.record(message, epoch=self.server.epoch, phase="", direction="up", client=number)
-            self.up[number].append(message)
+    def rest(self) -> None:
+        """Give everyone who is away a link, let time pass until nobody is waited for, and see that all is well."""
+        self.drain()
+        for number, client in self.clients.items():
+            if client.state is ClientState.AWAY:
+                self.greet(number)
+        self.drain()
+        self.tick(self.server.hub.now + 1e6)
+        self.drain()
+        self.check_quiet()
 
     # -- who knows what, by the traffic alone
 
@@ -190,31 +252,29 @@ class Federation:
         last = self.plan.phases[-1]
         return isinstance(last, ShareStatistics) and last.source == "history"
 
-    def _note(self, number: int, message: Up, *, begun: bool) -> None:
-        if begun:
-            self._taken = {}
-        if isinstance(message, Part) and message.phase == self._last_phase:
-            self._taken[number] = message.upto
-
-    def _note_end(self, *, installed: bool) -> None:
+    def _note_end(self) -> None:
         """A sync is over: a belief of whole histories has those of the members alone, others only grow."""
-        old = self.knows[max(self.knows)]
-        new = self._taken if self._from_history else {**old, **self._taken}
-        self.knows[self.server.epoch] = dict(new) if installed else dict(old)
+        epoch = self.server.epoch
+        taken = [each for part in self._taken.get(epoch, {}).values() for each in part]
+        old = [] if self._from_history else self.knows[self._latest]
+        self.knows[epoch] = list(dict.fromkeys([*old, *taken]))
+        self._latest = epoch
 
-    def known(self, number: int) -> list[tuple[Floats, float]]:
+    def known(self, number: int) -> list[Observation]:
         """What a client must have learnt from: all of the belief's points, and its own others, each once."""
-        counts = self.knows[self.clients[number].epoch]
-        shared = [each for other, count in counts.items() for each in self.observed[other][:count]]
-        return shared + self.observed[number][counts.get(number, 0) :]
+        held = self.clients[number].session.held
+        shared = self.knows[held] if self.plan.digest is None else self._log[: held.number]
+        return list(dict.fromkeys([*shared, *self.observed[number]]))
 
     # -- checks
 
     def check(self, number: int) -> None:
         """A client predicts as the naive formulas do on the points that it must know."""
         client, known = self.clients[number], self.known(number)
-        assert client.belief.observations + client.tail.news.count == len(known)  # type: ignore[attr-defined]
-        mean, variance = client.tail.predict(client.belief.view(PROBES))
+        belief, tail = client.learner.belief, client.learner.tail
+        assert belief.observations + tail.news.count == len(known)  # type: ignore[attr-defined]
+        assert client.learner.covered == client.session.covered
+        mean, variance = tail.predict(belief.view(PROBES))
         expected = self._expected(client, known)
         assert np.abs(mean - expected[0]).max() < 1e-7
         assert np.abs(variance - expected[1]).max() < 1e-7
@@ -225,20 +285,24 @@ class Federation:
             self.check(number)
 
     def check_quiet(self) -> None:
-        """Nothing is on its way: the server is idle, and all members agree with it."""
+        """Nothing is on its way: the server is idle, and all who are present agree with it."""
         assert not self.waiting()
         assert self.server.state is ServerState.IDLE
         for number, client in self.clients.items():
-            assert client.state is (ClientState.IDLE if number in self.server.members else ClientState.OUTSIDE)
-            if number in self.server.members:
-                assert client.epoch == self.server.epoch
-                same_arrays(client.belief.arrays(), self.server.belief.arrays())
-                assert not self.plan.trigger.fires(client.tail.news)
+            present = self.status(number) is Status.PRESENT
+            waits = self.plan.digest is not None and client.state is ClientState.WAITING  # nobody has anything new
+            assert waits or (client.state is ClientState.IDLE) is present
+            assert client.session.owed is None
+            assert not client.session.inbox
+            if present and self.plan.phases:
+                assert client.session.held == self.server.epoch
+                same_arrays(client.learner.belief.arrays(), self.server.belief.arrays())
+                assert not client.learner.fires
         self.check_all()
 
-    def _expected(self, client: Client, known: list[tuple[Floats, float]]) -> tuple[Floats, Floats]:
-        X, y = np.array([x for x, _ in known]).reshape(-1, 2), np.array([reward for _, reward in known])
-        kernel, belief = naive.gaussian(GAMMA), client.belief
+    def _expected(self, client: Client, known: list[Observation]) -> tuple[Floats, Floats]:
+        X, y = np.array([each.point for each in known]).reshape(-1, 2), np.array([each.reward for each in known])
+        kernel, belief = naive.gaussian(GAMMA), client.learner.belief
         if isinstance(belief, ExactBelief):
             return naive.posterior(kernel, X, y, PROBES, belief.lam)
         assert isinstance(belief, FiniteBelief)
@@ -252,34 +316,41 @@ class Federation:
 # -- telling states apart
 
 
+def carried(records: list[Record]) -> list[Record]:
+    """Records as a store gives them back."""
+    return [decode_record(encode_record(record)) for record in records]
+
+
+def snapshot(side: Client | Server) -> Any:
+    """All that a client or a server is, taken apart so that a copy from before can be compared with one from after."""
+    if isinstance(side, Client):
+        return encode_record(snapshot_client(side))
+    return frozen(side.hub)
+
+
 def frozen(value: Any) -> Any:
-    """A value taken apart to its last bit, so that a copy from before can be compared with one from after."""
+    """A value taken apart to its last bit."""
     if isinstance(value, np.ndarray):
-        return value.shape, value.tobytes()
+        return value.dtype, value.shape, value.tobytes()
     if isinstance(value, dict):
         return [(key, frozen(each)) for key, each in value.items()]
     if isinstance(value, list | tuple | deque):
         return [frozen(each) for each in value]
-    if isinstance(value, set):
+    if isinstance(value, set | frozenset):
         return sorted(value)
     if hasattr(value, "arrays"):
-        return type(value), frozen(value.arrays())
-    if hasattr(value, "points") and hasattr(value, "rewards"):
-        return frozen([value.points, value.rewards])
+        return type(value), belief_hash(value)
+    if isinstance(value, GrowingRows):
+        return frozen(value.values)
     return _fields(value)
 
 
 def _fields(value: Any) -> Any:
-    if hasattr(value, "__struct_fields__"):
-        return type(value), [frozen(getattr(value, each)) for each in value.__struct_fields__]
-    if hasattr(value, "__dataclass_fields__"):
-        return type(value), [frozen(getattr(value, each)) for each in value.__dataclass_fields__]
+    for names in ("__struct_fields__", "__dataclass_fields__"):
+        if hasattr(value, names) and not isinstance(value, type):
+            kept = [each for each in getattr(value, names) if each not in ("plan", "_buffer")]
+            return type(value), [frozen(getattr(value, each)) for each in kept]
     return value
-
-
-def snapshot(side: Client | Server) -> Any:
-    """All that a client or a server is."""
-    return {key: frozen(value) for key, value in vars(side).items() if key not in ("plan", "_absorb")}
 
 
 def same_arrays(a: dict[str, Floats], b: dict[str, Floats]) -> None:

@@ -1,4 +1,4 @@
-"""Joining and leaving, between syncs and in the middle of one."""
+"""Coming and going, between syncs and in the middle of one."""
 
 import itertools
 
@@ -7,11 +7,8 @@ import pytest
 
 from laconic.algorithms import Algorithm
 from laconic.beliefs import FiniteBelief, Statistics
-from laconic.errors import RemoteProtocolError
-from laconic.protocol.client import ClientState
-from laconic.protocol.codec import size
-from laconic.protocol.messages import Join, Leave, Part, Request, Welcome
-from laconic.protocol.saving import restore, save
+from laconic.protocol.messages import BLANK, Leave, Newer, Part, Request, Welcome
+from laconic.protocol.roster import Status
 from tests.protocol.federation import (
     APPROX,
     DIS,
@@ -23,7 +20,6 @@ from tests.protocol.federation import (
     name,
     phases,
     same_arrays,
-    snapshot,
 )
 from tests.protocol.test_coverage import algorithms, stops, warm
 
@@ -32,8 +28,8 @@ def finish(federation: Federation) -> None:
     """Deliver everything, and see that a further sync works."""
     federation.drain()
     federation.check_quiet()
-    if federation.server.members:
-        federation.sync(fired=federation.server.members[0])
+    if federation.present:
+        federation.sync(fired=federation.present[0])
         federation.check_quiet()
 
 
@@ -50,15 +46,15 @@ def test_a_client_may_leave_at_any_moment_of_a_sync_and_come_back(algorithm: Alg
                 federation.leave(who)
                 federation.act(who)
                 if back == "at once":
-                    federation.join(who)
+                    federation.greet(who)
                 federation.check_all()
         if back == "much later":
             finish(federation)
         if back != "at once":
             federation.act(who)
-            federation.join(who)
+            federation.greet(who)
         finish(federation)
-        assert who in federation.server.members
+        assert who in federation.present
 
 
 @algorithms
@@ -69,16 +65,16 @@ def test_everyone_may_leave_at_any_moment_of_a_sync(algorithm: Algorithm) -> Non
         for moment, _ in enumerate(every_interleaving(federation, fired=1)):
             if moment == stop:
                 if newcomers:
-                    federation.join(7)
+                    federation.greet(7)
                     federation.deliver_up(7)
                 for number in (0, 1, 2):
                     federation.leave(number)
         finish(federation)
-        assert federation.server.members == ([7] if newcomers else [])
+        assert federation.present == ([7] if newcomers else [])
         for number in (0, 1, 2):
-            federation.join(number)
+            federation.greet(number)
         finish(federation)
-        assert federation.server.members == ([0, 1, 2, 7] if newcomers else [0, 1, 2])
+        assert federation.present == ([0, 1, 2, 7] if newcomers else [0, 1, 2])
 
 
 @algorithms
@@ -89,11 +85,11 @@ def test_a_newcomer_may_come_at_any_moment_of_a_sync_and_go_again(algorithm: Alg
         federation.act(7)
         for moment, _ in enumerate(every_interleaving(federation, fired=1)):
             if moment == stop:
-                federation.join(7)
+                federation.greet(7)
                 if not stays:
                     federation.leave(7)
         finish(federation)
-        assert (7 in federation.server.members) is stays
+        assert (7 in federation.present) is stays
 
 
 @algorithms
@@ -103,12 +99,13 @@ def test_the_last_awaited_member_ends_a_phase_by_leaving(algorithm: Algorithm) -
         federation.act_until_request(1)
         while federation.phase != phase:
             federation.step(*federation.waiting()[0])
-        while federation.server._awaited != {2}:
+        while federation.server.hub.sync is not None and federation.server.hub.sync.awaited != {2}:
             way, number = next(each for each in federation.waiting() if each != ("up", 2))
             federation.step(way, number)
-        outcome = federation.server.receive(2, Leave(stay=0))
+        federation.down[2].clear()
+        federation.to_server(2, Leave())
         assert federation.phase == (None if phase + 1 == phases(algorithm) else phase + 1)
-        assert {number for number, _ in outcome.send} == {0, 1}
+        assert {number for way, number in federation.waiting() if way == "down"} == {0, 1}
 
 
 def test_those_who_leave_early_do_not_hold_up_a_first_dictionary() -> None:
@@ -133,18 +130,20 @@ def test_those_who_leave_early_do_not_hold_up_a_first_dictionary() -> None:
 def test_a_newcomer_is_sent_the_installed_belief_and_the_ledger_counts_it(algorithm: Algorithm) -> None:
     federation = warm(algorithm)
     federation.add(7, member=False)
-    federation.join(7)
+    federation.greet(7)
     before = federation.ledger.total
-    (_, welcome), *rest = federation.deliver_up(7).send
+    federation.deliver_up(7)
+    welcome, newer = federation.down[7]
     assert isinstance(welcome, Welcome)
-    assert not rest
-    same_arrays(welcome.belief.values | welcome.belief.records, federation.server.belief.arrays())
-    assert federation.ledger.total.messages == before.messages + 1
-    assert federation.ledger.total.scalars == before.scalars + welcome.belief.scalars > before.scalars
-    assert federation.ledger.total.bytes == before.bytes + size(welcome)
+    assert isinstance(newer, Newer)
+    total, sent = federation.ledger.total, newer.payload
+    assert total.messages == before.messages + 2
+    assert total.scalars == before.scalars + sent.scalars > before.scalars
+    assert total.bytes == before.bytes + federation.codec.size(welcome) + federation.codec.size(newer)
     federation.drain()
     federation.check_quiet()
-    assert federation.clients[7].clients == 4
+    same_arrays(federation.clients[7].learner.belief.arrays(), federation.server.belief.arrays())
+    assert federation.clients[7].session.clients == 4
 
 
 @algorithms
@@ -152,23 +151,28 @@ def test_a_newcomer_brings_its_points_to_the_next_sync(algorithm: Algorithm) -> 
     federation = warm(algorithm)
     federation.add(7, member=False)
     federation.act(7, times=3)
-    federation.join(7)
+    federation.greet(7)
     federation.drain()
     federation.check_quiet()
     federation.sync(fired=0)
-    assert federation.server.covered[7] == 3
+    assert federation.clients[7].learner.covered == 3
     federation.check_quiet()
 
 
 @algorithms
-def test_a_newcomer_whose_trigger_has_fired_asks_for_a_sync_when_it_is_let_in(algorithm: Algorithm) -> None:
+def test_a_newcomer_asks_for_a_sync_by_what_it_observes_once_it_is_let_in(algorithm: Algorithm) -> None:
     federation = warm(algorithm)
+    federation.drain()  # one more point may have been enough for another
     federation.add(7, member=False)
     federation.act(7, times=12)
-    federation.join(7)
+    federation.greet(7)
     epoch = federation.server.epoch
     federation.drain()
-    assert federation.server.epoch > epoch
+    assert federation.server.epoch == epoch
+    federation.check_quiet()
+    federation.act_until_request(7)
+    federation.drain()
+    assert federation.server.epoch.number == epoch.number + 1
     federation.check_quiet()
 
 
@@ -182,7 +186,7 @@ def test_the_points_of_a_departed_client_stay_known(algorithm: Algorithm) -> Non
     federation.sync(fired=0)
     known = federation.server.belief.observations  # type: ignore[attr-defined]
     assert known == len(federation.observed[0]) + len(federation.observed[1]) + gone
-    assert federation.server.covered[2] == gone
+    assert federation.member(2).known == gone
     federation.check_quiet()
 
 
@@ -210,7 +214,7 @@ def test_a_client_that_comes_back_has_each_point_once(algorithm: Algorithm, sync
     for _ in range(syncs_missed):
         federation.drain()
         federation.sync(fired=0)
-    federation.join(2)
+    federation.greet(2)
     federation.drain()
     federation.check_quiet()
     federation.sync(fired=2)
@@ -230,110 +234,71 @@ def test_whoever_is_outside_goes_on_learning_alone() -> None:
 
 def test_members_may_all_be_gone_and_others_come() -> None:
     federation = Federation(DIS, members=0)
-    assert "not a member" in (federation.server.receive(0, Request(epoch=0)).dropped or "")
+    assert "nobody has greeted" in (federation.server.receive(0, Request(epoch=BLANK)).dropped or "")
     federation.add(5, member=False)
-    federation.join(5)
+    federation.greet(5)
     finish(federation)
-    assert federation.server.members == [5]
+    assert federation.present == [5]
 
 
-# Stays
+# Greetings
 
 
 @algorithms
-def test_a_welcome_to_an_earlier_stay_is_dropped(algorithm: Algorithm) -> None:
+def test_a_client_that_greets_again_and_again_is_welcomed_once_by_each_link(algorithm: Algorithm) -> None:
     """In, out and in again, while the first welcome is on its way and the others sync."""
     federation = warm(algorithm)
     federation.add(7, member=False)
-    federation.join(7)
+    federation.greet(7)
     federation.deliver_up(7)
     federation.leave(7)
     federation.deliver_up(7)
-    first = federation.down[7].popleft()
+    federation.down[7].clear()
+    federation.cut(7)
     federation.sync(fired=0)
-    federation.join(7)
-    outcome = federation.to_client(7, first)
-    assert "stay 1" in (outcome.dropped or "")
-    assert federation.clients[7].state is ClientState.JOINING
+    federation.greet(7)
     finish(federation)
-    assert 7 in federation.server.members
-
-
-def test_repeated_joins_and_leaves_of_an_earlier_stay_are_dropped() -> None:
-    federation = warm(DIS)
-    federation.leave(0)
-    federation.join(0)
-    federation.leave(0)
-    federation.join(0)
-    federation.drain()
-    before = snapshot(federation.server)
-    for message in (Leave(stay=0), Join(stay=1), Leave(stay=1), Join(stay=2)):
-        assert federation.server.receive(0, message).dropped
-    assert snapshot(federation.server) == before
+    assert 7 in federation.present
 
 
 @algorithms
-def test_a_member_that_joins_again_has_left_before(algorithm: Algorithm) -> None:
-    """A client that lost its connection is back before anybody noticed, at any moment of a sync."""
+def test_a_member_is_back_before_anybody_noticed_that_it_was_gone(algorithm: Algorithm) -> None:
     for stop in range(stops(algorithm)):
         federation = warm(algorithm)
         for moment, _ in enumerate(every_interleaving(federation, fired=1)):
             if moment == stop:
-                client = federation.clients[2]
-                client.leave()  # this never arrives
-                federation.up[2].clear()
-                federation.down[2].clear()
-                federation.join(2)
+                federation.reconnect(2, noticed=False)
         finish(federation)
-        assert 2 in federation.server.members
+        assert 2 in federation.present
 
 
-@algorithms
-def test_a_client_restored_from_before_a_sync_catches_up_by_joining_again(algorithm: Algorithm) -> None:
-    federation = warm(algorithm)
-    saved = save(federation.clients[2])
-    observed = list(federation.observed[2])
-    federation.leave(2)
-    federation.drain()
-    federation.sync(fired=0)
-    federation.clients[2] = restore(saved, plan=federation.plan)
-    federation.observed[2] = observed
-    federation.clients[2].leave()
-    federation.join(2)
-    finish(federation)
-
-
-def test_a_client_that_lost_observations_the_belief_has_is_told_so() -> None:
-    federation = warm(DIS)
-    saved = save(federation.clients[2])
-    federation.sync(fired=2)
-    client = restore(saved, plan=federation.plan)
-    client.leave()
-    before = snapshot(client)
-    (_, join), *_ = client.join().send
-    (_, welcome), *_ = federation.server.receive(2, join).send
-    with pytest.raises(RemoteProtocolError, match="was its history lost"):
-        client.receive(welcome)
-    assert client.state is ClientState.JOINING
-    assert snapshot(client)["tail"] == before["tail"]
-
-
-def test_the_part_of_a_stay_that_is_over_is_not_taken_in_the_next() -> None:
+def test_a_part_sent_on_an_older_link_is_not_taken_and_is_asked_for_again() -> None:
     for algorithm in SYNCING:
         federation = warm(algorithm)
         federation.act_until_request(1)
         federation.deliver_up(1)
         federation.deliver_down(2)
-        part = federation.up[2].popleft()
+        old, part = federation.links[2], federation.up[2][0]
         assert isinstance(part, Part)
-        federation.leave(2)
-        federation.join(2)
+        federation.reconnect(2, noticed=False)
         federation.deliver_up(2)
-        federation.deliver_up(2)
-        assert "not a member" in (federation.to_server(2, part).dropped or "")
-        federation.drain()
-        assert "over" in (federation.to_server(2, part).dropped or "")
+        assert federation.server.receive(old, part).dropped
         finish(federation)
+        assert federation.clients[2].learner.covered == len(federation.observed[2])
+
+
+def test_a_name_that_left_is_the_same_member_when_it_is_back() -> None:
+    federation = warm(DIS)
+    number = federation.member(2).number
+    federation.leave(2)
+    federation.drain()
+    assert federation.status(2) is Status.LEFT
+    assert federation.server.hub.clients == 2
+    federation.greet(2)
+    federation.drain()
+    assert federation.member(2).number == number
+    federation.sync(fired=0)
+    assert {client.session.clients for client in federation.clients.values()} == {3}
 
 
 def test_a_departed_clients_statistics_are_those_of_its_last_part() -> None:
@@ -348,13 +313,13 @@ def test_a_departed_clients_statistics_are_those_of_its_last_part() -> None:
     federation.drain()
     belief = federation.server.belief
     assert isinstance(belief, FiniteBelief)
-    X = np.array([x for number in (0, 1, 2) for x, _ in federation.observed[number]])
-    y = np.array([reward for number in (0, 1, 2) for _, reward in federation.observed[number]])
+    X = np.array([each.point for number in (0, 1, 2) for each in federation.observed[number]])
+    y = np.array([each.reward for number in (0, 1, 2) for each in federation.observed[number]])
     expected = Statistics.of(belief.embedding, X, y)
     np.testing.assert_allclose(belief.statistics.gram, expected.gram, atol=1e-9)
-    federation.join(2)
+    federation.greet(2)
     federation.drain()
-    assert federation.clients[2].tail.news.count == 0
+    assert federation.clients[2].learner.tail.news.count == 0
     federation.check_quiet()
 
 
@@ -364,4 +329,4 @@ def test_a_client_that_leaves_keeps_nothing_of_the_sync() -> None:
     federation.deliver_up(1)
     federation.deliver_down(2)
     federation.leave(2)
-    assert federation.clients[2]._sync is None
+    assert federation.clients[2].session.sync is None

@@ -13,17 +13,15 @@ from hypothesis.stateful import (
 )
 
 from laconic.algorithms import Algorithm
-from laconic.protocol.client import ClientState
-from laconic.protocol.codec import decode, encode
-from laconic.protocol.saving import restore, save
-from tests.protocol.federation import APPROX, DIS, LIN, LOCAL, ONE, Federation, name
+from laconic.protocol.session import ClientState
+from tests.protocol.federation import APPROX, DIS, LIN, LOCAL, LONE, ONE, Federation, name
 
 MOST_CLIENTS = 5
 numbers = st.integers(0, MOST_CLIENTS - 1)
 
 
 class Schedule(RuleBasedStateMachine):
-    """Each queue keeps its order, as a connection does; among queues any order, and any message may come again."""
+    """Each link keeps its order and may break, either side may die, and time passes; among links any order."""
 
     algorithm: Algorithm
 
@@ -39,7 +37,7 @@ class Schedule(RuleBasedStateMachine):
 
     @rule(number=numbers, which=st.integers(0, 9))
     def observe(self, number: int, which: int) -> None:
-        pending = list(self.federation.clients[number].pending)
+        pending = list(self.federation.clients[number].learner.pending)
         if pending:
             self.federation.observe(number, pending[which % len(pending)])
 
@@ -49,13 +47,22 @@ class Schedule(RuleBasedStateMachine):
 
     @rule(number=numbers)
     def forget(self, number: int) -> None:
-        for decision in list(self.federation.clients[number].pending)[:1]:
+        for decision in list(self.federation.clients[number].learner.pending)[:1]:
             self.federation.clients[number].forget(decision)
 
     @rule(number=numbers)
-    def join(self, number: int) -> None:
-        if self.federation.clients[number].state is ClientState.OUTSIDE:
-            self.federation.join(number)
+    def greet(self, number: int) -> None:
+        if self.federation.clients[number].state in (ClientState.OUTSIDE, ClientState.AWAY):
+            self.federation.greet(number)
+
+    @rule(number=numbers, noticed=st.booleans())
+    def cut(self, number: int, noticed: bool) -> None:
+        self.federation.cut(number, noticed=noticed)
+
+    @rule(number=numbers)
+    def flush(self, number: int) -> None:
+        if self.federation.clients[number].state is not ClientState.OUTSIDE:
+            self.federation.flush(number)
 
     @rule(number=numbers)
     def leave(self, number: int) -> None:
@@ -70,24 +77,25 @@ class Schedule(RuleBasedStateMachine):
             if waiting:
                 self.federation.step(*data.draw(st.sampled_from(waiting)))
 
-    @precondition(lambda self: self.federation.delivered)
-    @rule(ago=st.integers(1, 30))
-    def repeat(self, ago: int) -> None:
-        number, message = self.federation.delivered[-min(ago, len(self.federation.delivered))]
-        outcome = self.federation.repeat(number, decode(encode(message)))
-        assert outcome.dropped
-        assert not outcome.send
+    @rule(number=numbers, start=st.integers(1, 2**32))
+    def restart(self, number: int, start: int) -> None:
+        self.federation.restart(number, start=start)
 
-    @rule(number=numbers)
-    def restart(self, number: int) -> None:
-        client = self.federation.clients[number]
-        if client.state in (ClientState.IDLE, ClientState.OUTSIDE):
-            self.federation.clients[number] = restore(save(client), plan=self.federation.plan)
+    @rule(term=st.integers(1, 2**32))
+    def restart_server(self, term: int) -> None:
+        self.federation.restart_server(term=term)
+
+    @rule(seconds=st.sampled_from([1.0, 100.0]))
+    def wait(self, seconds: float) -> None:
+        self.federation.tick(self.federation.server.hub.now + seconds)
 
     @rule()
     def drain(self) -> None:
         self.federation.drain()
-        self.federation.check_quiet()
+
+    @rule()
+    def rest(self) -> None:
+        self.federation.rest()
 
     @invariant()
     def every_client_knows_its_points_once(self) -> None:
@@ -95,11 +103,10 @@ class Schedule(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "federation"):
-            self.federation.drain()
-            self.federation.check_quiet()
+            self.federation.rest()
 
 
-@pytest.mark.parametrize("algorithm", [DIS, LIN, APPROX, LOCAL, ONE], ids=name)
+@pytest.mark.parametrize("algorithm", [DIS, LIN, APPROX, LOCAL, ONE, LONE], ids=name)
 def test_no_schedule_loses_a_point_or_gets_stuck(algorithm: Algorithm) -> None:
     machine = type("Machine", (Schedule,), {"algorithm": algorithm})
     few = settings(

@@ -35,8 +35,8 @@ from laconic import (
     Variance,
     run,
 )
-from laconic.beliefs import Statistics, with_dictionary
-from laconic.protocol.client import Client
+from laconic.beliefs import Statistics
+from laconic.protocol.learner import Learner
 from laconic.protocol.messages import Payload
 from laconic.protocol.phases import AgreeOnDictionary, Member, ShareData, ShareStatistics
 from laconic.runtimes.lockstep import finite_rows
@@ -187,14 +187,14 @@ def test_tails_of_all_clients_predict_what_the_tail_of_each_predicts(
     monkeypatch.setattr(finite_rows, "FOLD_FROM", 3)
     random, clients, alpha = np.random.default_rng(0), 3, 0.5
     blank = ApproxDisKernelUCB(Gaussian(0.5), lam=lam).plan(2).belief
-    agreed = with_dictionary(blank, random.normal(size=(6, 2)))
-    known = Statistics.of(agreed.embedding, random.normal(size=(20, 2)), random.normal(size=20))
-    belief = replace(agreed, statistics=known)
+    agreed = blank.on_dictionary(random.normal(size=(6, 2)))
+    known = Statistics.of(agreed.coordinates, random.normal(size=(20, 2)), random.normal(size=20))
+    belief = agreed.with_statistics(known)
     together, apart = Tails(belief, clients), [Tail(belief) for _ in range(clients)]
     for _ in range(25):
         arms, rewards = random.normal(size=(clients, 4, 2)), random.normal(size=clients)
         together.begin_round()
-        batch = scores_._arranged(belief.view(arms.reshape(-1, 2)), clients)
+        batch = scores_.arranged(belief.view(arms.reshape(-1, 2)), clients)
         prediction = together.predict(batch, 0, clients, exploring=Exploring(alpha))
         index = prediction.mean + alpha * np.sqrt(prediction.signal + batch.residual)
         picked = index.argmax(axis=1)
@@ -267,18 +267,12 @@ class NewestPoints(AgreeOnDictionary):
 
 @dataclass(frozen=True)
 class PlainShareData(ShareData):
-    """ShareData without its stacked passes."""
-
-    def gather(self, members: Any) -> Any:
-        return super(ShareData, self).gather(members)
-
-    def spread(self, merged: Any, count: int) -> Any:
-        return super(ShareData, self).spread(merged, count)
+    """ShareData that lockstep does not know, and so plays client by client."""
 
 
 @dataclass(frozen=True)
 class Boasting(ShareData):
-    """A phase that changes what a client contributes, and inherits the stacked passes that know nothing of it."""
+    """A phase that changes what a client contributes, of which the pass for all of them would know nothing."""
 
     def contribute(self, member: Member) -> Payload:
         part = super().contribute(member)
@@ -312,6 +306,26 @@ def test_algorithms_made_of_other_parts_run_in_lockstep_too(algorithm: Any) -> N
     assert_equal_runs(*both(algorithm, Cosine(dim=3, arms=4), clients=5, rounds=20))
 
 
+@dataclass(frozen=True)
+class Seldom:
+    """An algorithm that syncs after so many own observations, that numbers outgrow a byte or two."""
+
+    of: Any
+
+    def plan(self, dim: int, /) -> Plan:
+        return replace(self.of.plan(dim), trigger=Every(110))
+
+
+@pytest.mark.parametrize(
+    "of",
+    [DisKernelUCB(Gaussian(1.0)), DisLinUCB(), ApproxDisKernelUCB(qbar=0.05)],
+    ids=lambda each: type(each).__name__,
+)
+def test_messages_are_as_long_as_in_loopback_where_numbers_are_wide(of: Any) -> None:
+    """Observations and offsets from 0 to more than 256, of clients that had their turn in a round and that had not."""
+    assert_equal_runs(*both(Seldom(of), Catalogue(dim=2, items=5, arms=3), clients=3, rounds=270))
+
+
 @settings(max_examples=25)
 @given(
     algorithm=algorithms(),
@@ -329,7 +343,7 @@ def test_where_rounding_may_decide_each_choice_is_within_rounding_of_the_best(
     forced = run(algorithm, problem, clients=clients, rounds=rounds, runtime="lockstep").choices
     gaps: list[float] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Client, "_pick", _follow(forced, clients, problem, gaps))
+        patch.setattr(Learner, "_pick", _follow(forced, clients, problem, gaps))
         run(algorithm, problem, clients=clients, rounds=rounds, runtime="loopback")
     assert max(gaps) <= 1e-5
 
@@ -337,7 +351,7 @@ def test_where_rounding_may_decide_each_choice_is_within_rounding_of_the_best(
 def _follow(forced: NDArray[np.int32], clients: int, problem: Any, gaps: list[float]) -> Any:
     """A pick that takes the forced arm and notes how far, relative to the largest |μ| + ασ, it is from the best."""
 
-    def pick(self: Client, mean: NDArray[np.float64], width: NDArray[np.float64]) -> int:
+    def pick(self: Learner, mean: NDArray[np.float64], width: NDArray[np.float64]) -> int:
         step = self.decisions * clients + self.number
         arm = int(forced[step])
         if isinstance(problem, Log) and problem.mask is not None:

@@ -24,7 +24,6 @@ from laconic import (
 from laconic.algorithms import Algorithm
 from laconic.arrays import Floats
 from laconic.problems.base import Instance, Round
-from laconic.protocol.codec import encode
 from laconic.protocol.ledger import Count, Direction, Ledger
 from laconic.protocol.messages import Message
 from laconic.randomness import Role, generator
@@ -202,9 +201,9 @@ def test_the_ledger_is_the_sum_of_the_encoded_messages(algorithm: Algorithm, mon
     lengths: list[int] = []
     record = Ledger.record
 
-    def noting(self: Ledger, message: Message, *, epoch: int, phase: str, direction: Direction, client: int) -> None:
-        lengths.append(len(encode(message)))
-        record(self, message, epoch=epoch, phase=phase, direction=direction, client=client)
+    def noting(self: Ledger, message: Message, *, direction: Direction, client: int) -> None:
+        lengths.append(len(self.codec.encode(message)))
+        record(self, message, direction=direction, client=client)
 
     monkeypatch.setattr(Ledger, "record", noting)
     one = played(algorithm)
@@ -286,7 +285,7 @@ def test_run_plays_loopback_by_name() -> None:
 
 def test_the_members_of_a_run_share_one_belief_in_memory() -> None:
     plan = DisKernelUCB(Gaussian(), D=0.0).plan(2)
-    network = Network(plan, clients=5, seed=0, ledger=Ledger())
+    network = Network(plan, clients=5, seed=0, ledger=Ledger(plan))
     client = network.clients[0]
-    assert network.settle(client.observe(client.choose(np.eye(2)).id, 1.0))
-    assert {id(each.belief) for each in network.clients.values()} == {id(network.server.belief)}
+    network.settle(0, client.observe(client.choose(np.eye(2)).id, 1.0))
+    assert {id(each.learner.belief) for each in network.clients.values()} == {id(network.server.belief)}

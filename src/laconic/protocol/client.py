@@ -1,341 +1,311 @@
-"""The client: chooses, observes, and takes part in syncs. It never waits.
+"""The client: a learner and a session, and the work that moves points from the tail of the one into the next belief.
 
-IDLE     --trigger-->  WAITING   a request goes up
-IDLE     --Ask------>  SYNCING   its part of phase 0 goes up
-WAITING  --Ask------>  SYNCING   likewise, whoever fired first
-SYNCING  --Merged--->  SYNCING   the draft absorbs it, the part of the next phase goes up
-SYNCING  --Install-->  IDLE      the draft is installed, later observations are replayed onto a new tail
-OUTSIDE  --join----->  JOINING
-JOINING  --Welcome-->  IDLE      the belief it brings is installed, and observations replayed
-inside   --leave---->  OUTSIDE   from any other state
-
-Messages are taken in the order in which the server sent them; any may come again, however late.
+It never waits: `choose` and `observe` answer from belief and tail, whatever is under way. It is used by one thread at a
+time; a runtime that has more puts a lock around it.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import Enum
+from dataclasses import replace
+from typing import Any
 
-import numpy as np
+import msgspec
 from numpy.typing import ArrayLike
 
-from laconic.arrays import Floats
-from laconic.beliefs import Belief, View
-from laconic.checks import MOST, finite_array, require_finite_number, require_whole
-from laconic.errors import InputError, LocalProtocolError, RemoteProtocolError, UnknownDecision
-from laconic.exploration import tied_with_best
-from laconic.growing import first_appearances
-from laconic.protocol.history import History
-from laconic.protocol.messages import (
-    NOTHING,
-    Ask,
-    Down,
-    Install,
-    Join,
-    Leave,
-    Merged,
-    Part,
-    Payload,
-    Request,
-    Up,
-    Welcome,
-)
-from laconic.protocol.outcome import Absorb, Outcome, absorb_alone
-from laconic.protocol.phases import Member
+from laconic.beliefs import View, belief_hash
+from laconic.canonical import table_bytes, table_from
+from laconic.checks import require_number, require_whole
+from laconic.errors import LaconicError, RemoteProtocolError
+from laconic.growing import GrowingPoints
+from laconic.protocol import session as sessions
+from laconic.protocol.difference import difference
+from laconic.protocol.digests import Held
+from laconic.protocol.history import Growing64
+from laconic.protocol.learner import Decision, Learner
+from laconic.protocol.messages import Down, Install, Merged, Payload, Up, Welcome
+from laconic.protocol.outcome import Outcome, Work
+from laconic.protocol.parcels import Libraries, first_points, packed, with_points
 from laconic.protocol.plan import Plan
-from laconic.protocol.received import belief_of, sound
-from laconic.randomness import Role, generator
-from laconic.tail import Tail
-
-
-class ClientState(Enum):
-    """Where a client stands between joining and leaving."""
-
-    OUTSIDE = "outside"
-    JOINING = "joining"
-    IDLE = "idle"
-    WAITING = "waiting for a sync"
-    SYNCING = "syncing"
-
-
-class Local(Enum):
-    """Events that come from the client itself."""
-
-    TRIGGER = "trigger"
-    JOIN = "join"
-    LEAVE = "leave"
-
-
-_S = ClientState
-#: Where each event leads; a pair that is not listed is refused and nothing happens.
-CLIENT_TRANSITIONS: dict[tuple[ClientState, type | Local], ClientState] = {
-    (_S.OUTSIDE, Local.JOIN): _S.JOINING,
-    (_S.JOINING, Welcome): _S.IDLE,
-    (_S.IDLE, Local.TRIGGER): _S.WAITING,
-    (_S.IDLE, Ask): _S.SYNCING,
-    (_S.WAITING, Ask): _S.SYNCING,
-    (_S.SYNCING, Merged): _S.SYNCING,
-    (_S.SYNCING, Install): _S.IDLE,
-    (_S.JOINING, Local.LEAVE): _S.OUTSIDE,
-    (_S.IDLE, Local.LEAVE): _S.OUTSIDE,
-    (_S.WAITING, Local.LEAVE): _S.OUTSIDE,
-    (_S.SYNCING, Local.LEAVE): _S.OUTSIDE,
-}
-
-
-@dataclass(frozen=True)
-class Decision:
-    """A chosen arm; its id is what the reward is reported under."""
-
-    id: int
-    arm: int
-    mean: float  # μ of the arm
-    width: float  # ασ of the arm
-
-
-@dataclass(frozen=True, eq=False)
-class Pending:
-    """A decision that waits for its reward, and the belief's view of its arm while that belief lasts."""
-
-    point: Floats  # (1, d)
-    view: View | None = None
-
-
-@dataclass(eq=False)
-class _Sync:
-    """A sync under way, as this client sees it."""
-
-    epoch: int
-    fired: bool
-    upto: int
-    draft: Belief
-    phase: int = 0
-    own: Payload = NOTHING
+from laconic.protocol.records import Born, Finished, Moved, Received, Record
+from laconic.protocol.session import ClientState, Local, Session, Step, Sync
+from laconic.protocol.work import Adopting, Bench, finished
 
 
 class Client:
-    """A belief, a tail and a history, and the protocol that moves points from the second into the first."""
+    """One end of the star; see `laconic.protocol.learner` for what it learns and `…session` for what it says.
+
+    Every call gives an `Outcome`: records to keep, messages to send, work to run and hand back. An error leaves
+    everything as it was.
+    """
 
     def __init__(
-        self, plan: Plan, *, number: int, seed: int, clients: int, member: bool = True, absorb: Absorb = absorb_alone
+        self,
+        plan: Plan,
+        *,
+        number: int = 0,
+        seed: int = 0,
+        clients: int = 1,
+        member: bool = True,
+        name: str | None = None,
+        start: int = 0,
+        term: int = 0,
     ) -> None:
+        """A client; ``member`` if it is on the roster of a server of this ``term`` from the start and has a link.
+
+        ``start`` is a random number that the runtime draws whenever it starts a client.
+        """
         require_whole("number", number, least=0)
         require_whole("seed", seed, least=0)
         require_whole("clients", clients, least=1)
-        self.plan, self.number, self.seed, self.clients = plan, number, seed, clients
-        self.epoch = 0
-        self.stay = 0
-        self.state = _S.IDLE if member else _S.OUTSIDE
-        self.history = History(plan.belief.dim)
-        self.covered = 0
-        self.tail = Tail(plan.belief)
-        self.pending: dict[int, Pending] = {}
-        self.decisions = 0
-        self._absorb = absorb
-        self._sync: _Sync | None = None
-
-    @property
-    def belief(self) -> Belief:
-        """The belief installed at the last sync."""
-        return self.tail.belief
-
-    def choose(self, arms: ArrayLike) -> Decision:
-        """The arm with the largest μ + ασ under belief and tail, ties broken by a draw of this client's own."""
-        arms = self._checked(arms)
-        number = first_appearances(arms)
-        distinct = np.unique(number, return_index=True)[1]  # equal arms are scored once
-        view = self.tail.belief.view(arms[distinct])
-        mean, variance = self.tail.predict(view)
-        alpha = self.plan.exploration.coefficient(
-            lam=self.belief.lam, clients=self.clients, information=self.tail.information
+        require_number("start", start)
+        require_number("term", term)
+        self.plan, self.seed = plan, seed
+        self.plan_table = table_bytes(plan.table)
+        self.phases = len(plan.phases)
+        self.learner = Learner(plan, seed=seed, number=number, clients=clients, start=start)
+        self.session = Session(
+            name=str(number) if name is None else name,
+            state=ClientState.IDLE if member else ClientState.OUTSIDE,
+            alone=plan.digest is not None,
+            number=number,
+            clients=clients,
+            incarnation=1 if member else 0,
+            term=term,
         )
-        width = alpha * np.sqrt(variance)
-        arm = self._pick(mean[number], width[number])
-        decision = Decision(self.decisions, arm, float(mean[number[arm]]), float(width[number[arm]]))
-        self.pending[decision.id] = Pending(point=arms[arm : arm + 1].copy(), view=view.at(int(number[arm])))
-        self.decisions += 1
-        return decision
+        self.born = Born(
+            name=self.session.name,
+            plan=self.plan_table,
+            seed=seed,
+            number=number,
+            clients=clients,
+            member=member,
+            term=term,
+        )
+        self.held = None if plan.digest is None else Held.blank(plan.belief)
+        self._sent = GrowingPoints.empty(plan.belief.dim)  # points that went up, each once, of the first so many
+        self._sent_upto = 0
 
-    def observe(self, decision: int, reward: float) -> Outcome[Up]:
-        """Learn the reward of a decision, however late or out of order; asks for a sync when the trigger fires."""
-        require_finite_number("reward", reward)
-        if abs(float(reward)) >= MOST:
-            raise InputError(f"reward must be below {MOST:g} in size, got {reward!r}; rescale rewards")
-        if decision not in self.pending:
-            raise UnknownDecision(f"decision {decision!r} was not made here, or its reward was reported before")
-        pending = self.pending[decision]
-        view = pending.view or self.belief.view(pending.point)
-        self.tail.append(view, float(reward))  # first, as it may refuse
-        self.history.append(pending.point, np.array([reward], dtype=np.float64))
-        del self.pending[decision]
-        return self._maybe_request()
+    # -- what an application does --------------------------------------------------------------------------------
 
-    def forget(self, decision: int) -> None:
+    def choose(self, arms: ArrayLike, *, view: View | None = None) -> Decision:
+        """The arm with the largest index; ``decision.record`` is to be kept, though nobody need wait for that."""
+        return self.learner.choose(arms, view=view)
+
+    def observe(self, decision: Decision | str, reward: float) -> Outcome[Up]:
+        """Learn the reward of a decision, however late or out of order; asks for an exchange when the trigger fires."""
+        return self.take(self.learner.observe(decision, reward))
+
+    def learn(self, points: ArrayLike, rewards: ArrayLike) -> Outcome[Up]:
+        """Learn rewards of points that were observed elsewhere, all of them or none."""
+        return self.take(self.learner.learn(points, rewards))
+
+    def forget(self, decision: str) -> Outcome[Up]:
         """Give up waiting for the reward of a decision."""
-        if self.pending.pop(decision, None) is None:
-            raise UnknownDecision(f"decision {decision!r} is not waiting for a reward")
+        return Outcome(keep=(self.learner.forget(decision),))
 
-    def join(self) -> Outcome[Up]:
-        """Ask to become a member."""
-        self._move(Local.JOIN)
-        self.stay += 1
-        return self._sending(Join(stay=self.stay))
+    def take(self, record: Record) -> Outcome[Up]:
+        """What follows from an observation that the learner took."""
+        session = self.session
+        if session.owed is not None or session.state not in (ClientState.IDLE, ClientState.WAITING):
+            return Outcome(keep=(record,))
+        if session.state is ClientState.IDLE and self.learner.fires:
+            return Outcome(keep=(record,), send=self._stepped(Local.TRIGGER).send)
+        if session.alone and self.plan.upload.due(unsent=self.count - session.sent, own=self.count):
+            return Outcome(keep=(record,), send=self._stepped(Local.UPLOAD).send)
+        return Outcome(keep=(record,))
+
+    # -- what a runtime does -------------------------------------------------------------------------------------
+
+    def greet(self) -> Outcome[Up]:
+        """A link is up; from outside this asks to become a member."""
+        return self.move(Local.GREET)
+
+    def lose(self) -> Outcome[Up]:
+        """The link is down."""
+        return self.move(Local.LOST)
 
     def leave(self) -> Outcome[Up]:
-        """Leave; what was observed stays here, and choosing goes on from belief and tail."""
-        self._move(Local.LEAVE)
-        self._sync = None
-        return self._sending(Leave(stay=self.stay))
+        """Leave for good, or until the next greeting; choosing goes on from belief and tail."""
+        return self.move(Local.LEAVE)
+
+    def flush(self) -> Outcome[Up]:
+        """Share all observations now, and ask for what others have."""
+        return self.move(Local.FLUSH)
+
+    def move(self, event: Local) -> Outcome[Up]:
+        """Let one of the client's own events happen."""
+        return Outcome(keep=(Moved(how=event.name),), send=self._stepped(event).send)
 
     def receive(self, message: Down) -> Outcome[Up]:
-        """What a message from the server leads to; an error leaves everything as it was."""
+        """What a message from the server leads to."""
         if not isinstance(message, Down):
             raise RemoteProtocolError(f"{type(message).__name__} goes to a server, not to a client")
-        stale = self._stale(message)
+        # Behind others that wait it waits too: only what they lead to says whether it is late.
+        waits = self.session.owed is not None and len(self.session.inbox) > 0
+        stale = None if waits else sessions.stale(self.session, message)
         if stale:
             return Outcome(dropped=stale)
-        if (self.state, type(message)) not in CLIENT_TRANSITIONS:
-            raise RemoteProtocolError(f"a client that is {self.state.value} cannot take {type(message).__name__}")
-        if isinstance(message, Ask):
-            return self._begin(message)
-        if isinstance(message, Merged):
-            return self._continue(message)
-        return self._install(message) if isinstance(message, Install) else self._welcome(message)
+        if self.session.owed is not None:  # it waits until the work under way is done
+            self.session = replace(self.session, inbox=(*self.session.inbox, message))
+            return Outcome(keep=(Received(message=message),))
+        self._check(message)
+        step = self._stepped(type(message), message)
+        return Outcome(keep=(Received(message=message),), send=step.send, compute=self.owed, dropped=step.dropped)
 
-    # -- choosing ------------------------------------------------------------------------------------------------
+    def done(self, work: Work, result: Any) -> Outcome[Up]:
+        """What follows from work that is done; work that is no longer owed changes nothing."""
+        if work.of is not self.session.owed:
+            return Outcome(dropped="this work is no longer owed")
+        if isinstance(result, Exception):
+            step = self._stepped(Local.FAILED, result)
+            failure = str(result) or type(result).__name__
+            return Outcome(keep=(Finished(failed=failure),), dropped=step.dropped)
+        installed = None
+        if isinstance(result, Sync):
+            step = self._stepped(Local.CONTRIBUTED, result)
+        else:
+            step = self._adopt(result)
+            installed = self.learner.belief
+        sent, dropped = self._drained()
+        send = (*step.send, *sent)
+        return Outcome(keep=(Finished(),), send=send, compute=self.owed, dropped=dropped, installed=installed)
 
-    def _checked(self, arms: ArrayLike) -> Floats:
-        array = finite_array("arms", arms, ndim=2)
-        if len(array) == 0:
-            raise InputError("arms is empty: there is nothing to choose from")
-        if array.shape[1] != self.belief.dim:
-            raise InputError(f"arms must have {self.belief.dim} features, got {array.shape[1]}")
-        return array
+    def _adopt(self, result: Adopting) -> Step:
+        self.learner.adopt(result.adoption)
+        self.held = result.held
+        return self._stepped(Local.ADOPTED, result.adopted)
 
-    def _pick(self, mean: Floats, width: Floats) -> int:
-        if not (np.isfinite(mean).all() and np.isfinite(width).all()):
-            raise InputError("the model's predictions overflow; rescale features and rewards to moderate sizes")
-        tied = np.flatnonzero(tied_with_best(mean, width))
-        if len(tied) == 1:
-            return int(tied[0])
-        draw = generator(self.seed, Role.TIES, self.number, self.decisions)
-        return int(tied[draw.integers(len(tied))])
+    def _drained(self) -> tuple[tuple[Up, ...], str | None]:
+        """Take the messages that came while work was under way, as far as no new work is owed."""
+        send: list[Up] = []
+        dropped = None
+        while self.session.owed is None and self.session.inbox:
+            message, *rest = self.session.inbox
+            self.session = replace(self.session, inbox=tuple(rest))
+            if sessions.stale(self.session, message) is None:
+                step = self._taken(message)
+                send, dropped = [*send, *step.send], step.dropped or dropped
+        return tuple(send), dropped
 
-    # -- syncing -------------------------------------------------------------------------------------------------
+    def _taken(self, message: Down) -> Step:
+        """Take a message that waited; what makes no sense here is answered with a new greeting, as failed work is."""
+        try:
+            self._check(message)
+            return self._stepped(type(message), message)
+        except LaconicError as error:
+            return self._stepped(Local.FAILED, error)
 
-    def _move(self, event: type | Local) -> None:
-        if (self.state, event) not in CLIENT_TRANSITIONS:
-            what = event.value if isinstance(event, Local) else event.__name__
-            raise LocalProtocolError(f"a client that is {self.state.value} cannot {what}")
-        self.state = CLIENT_TRANSITIONS[self.state, event]
+    def _stepped(self, event: type | Local, what: Any = None) -> Step:
+        """Move the session by its table; the learner is told what concerns it."""
+        held = self.held
+        if isinstance(what, Welcome) and held is not None:  # before anything goes up by numbers that the server lost
+            self.held = replace(held, library=first_points(held.library, what.library))
+        try:
+            step = sessions.stepped(self.session, self, event, what)
+        except LaconicError:
+            self.held = held
+            raise
+        begins = step.session.owed is not None and step.session.owed is not self.session.owed
+        # Work sees the observations that there were when it began: done again after a restart it gives the same bits.
+        self.session = replace(step.session, seen=self.count) if begins else step.session
+        self.learner.number, self.learner.clients = step.session.number, step.session.clients
+        return step
 
-    def _sending(self, message: Up) -> Outcome[Up]:
-        return Outcome(send=((self.number, message),))
+    # -- what the session asks -----------------------------------------------------------------------------------
 
-    def _maybe_request(self, *, installed: int | None = None) -> Outcome[Up]:
-        if self.state is not _S.IDLE or not self.plan.trigger.fires(self.tail.news):
-            return Outcome(installed=installed)
-        self._move(Local.TRIGGER)
-        return Outcome(send=((self.number, Request(epoch=self.epoch)),), installed=installed)
+    @property
+    def state(self) -> ClientState:
+        """Where this client stands."""
+        return self.session.state
 
-    def _stale(self, message: Down) -> str | None:
-        """Why a message that is late or repeated is dropped; None when it is not."""
-        if self.state is _S.OUTSIDE:
-            return "this client has left"
-        if isinstance(message, Welcome):
-            return self._stale_welcome(message)
-        if self.state is _S.JOINING:
-            return f"a message of epoch {message.epoch} from before this client joined"
-        if message.epoch <= self.epoch:
-            return f"epoch {message.epoch} is over, this client is in epoch {self.epoch}"
-        if self._sync is None:
-            return None
-        if isinstance(message, Ask) and message.epoch == self._sync.epoch:
-            return f"the sync of epoch {message.epoch} is under way already"
-        if isinstance(message, Merged) and message.epoch == self._sync.epoch and message.phase < self._sync.phase:
-            return f"a repeated result of phase {message.phase}"
-        return None
+    @property
+    def count(self) -> int:
+        """How many observations it has."""
+        return len(self.learner.history)
 
-    def _stale_welcome(self, welcome: Welcome) -> str | None:
-        if self.state is not _S.JOINING:
-            return "this client is a member already"
-        return None if welcome.stay == self.stay else f"a welcome to stay {welcome.stay}, and this is {self.stay}"
+    @property
+    def chain(self) -> Growing64:
+        """Their hashes."""
+        return self.learner.history.chain
 
-    def _begin(self, ask: Ask) -> Outcome[Up]:
-        if ask.epoch != self.epoch + 1:
-            raise RemoteProtocolError(f"asked for epoch {ask.epoch} in epoch {self.epoch}")
-        if not self.plan.phases:
-            raise RemoteProtocolError("asked for a sync, but this plan has no phases")
-        sync = _Sync(epoch=ask.epoch, fired=ask.fired, upto=len(self.history), draft=self.belief)
-        return self._contribute(sync, ask)
+    @property
+    def mark(self) -> int:
+        """A hash of the belief held, on which all who hold it agree."""
+        return belief_hash(self.learner.belief) if self.held is None else self.held.built.mark
 
-    def _continue(self, merged: Merged) -> Outcome[Up]:
-        sync = self._current(merged.epoch)
-        if merged.phase != sync.phase or sync.phase + 1 >= len(self.plan.phases):
-            raise RemoteProtocolError(f"the result of phase {merged.phase} came in phase {sync.phase}")
-        draft = self._absorbed(sync, merged.payload)
-        ahead = _Sync(epoch=sync.epoch, fired=sync.fired, upto=sync.upto, draft=draft, phase=sync.phase + 1)
-        return self._contribute(ahead, merged)
+    @property
+    def fires(self) -> bool:
+        """Whether the trigger fires."""
+        return self.learner.fires
 
-    def _contribute(self, sync: _Sync, message: Down) -> Outcome[Up]:
-        sync.own = self.plan.phases[sync.phase].contribute(self._member(sync))
-        self._move(type(message))
-        self._sync = sync
-        return self._sending(Part(epoch=sync.epoch, phase=sync.phase, upto=sync.upto, payload=sync.own))
+    @property
+    def library(self) -> int:
+        """How many points that came down it knows by number."""
+        return 0 if self.held is None else self.held.library.rows.size
 
-    def _member(self, sync: _Sync) -> Member:
-        return Member(
-            installed=self.belief,
-            draft=sync.draft,
-            points=self.history.points[: sync.upto],
-            rewards=self.history.rewards[: sync.upto],
-            covered=self.covered,
-            fired=sync.fired,
-            random=lambda: generator(self.seed, Role.LEVERAGE, self.number, sync.epoch),
+    @property
+    def libraries(self) -> Libraries:
+        """The points that went up so far, and those that came down."""
+        return self._libraries(self.session.sent)
+
+    def _libraries(self, sent: int) -> Libraries:
+        """The same when so many of its observations went up."""
+        history = self.learner.history
+        if self._sent_upto > sent:  # the link was lost, and with it what was on its way
+            self._sent, self._sent_upto = GrowingPoints.empty(self.plan.belief.dim), 0
+        if self.plan.wire.by_reference:
+            self._sent = with_points(self._sent, history.points[self._sent_upto : sent])
+            self._sent_upto = sent
+        down = GrowingPoints.empty(self.plan.belief.dim) if self.held is None else self.held.library
+        return Libraries(up=self._sent, down=down)
+
+    def observations(self, first: int) -> Payload:
+        """Its observations from a number on, as they go up."""
+        points, rewards = self.learner.history.points[first:], self.learner.history.rewards[first:]
+        # What a link lost is not known to the server: when this is asked, the session may still count it as sent.
+        values, records = packed(points, self.plan.wire, self._libraries(first))
+        return Payload(values={**values, "rewards": self.plan.wire.packed_rewards(rewards)}, records=records)
+
+    def signed(self, sync: Sync) -> Payload:
+        """Its part of a phase, with the hashes of its observations where they do not follow from it."""
+        assert sync.own is not None
+        if sync.phase + 1 < self.phases or self.plan.phases[sync.phase].shows_points:
+            return sync.own
+        new = self.chain.values[self.learner.covered : sync.upto]
+        return msgspec.structs.replace(sync.own, records={**sync.own.records, "hashes": new})
+
+    def difference(self, plan: bytes) -> str:
+        """How another plan differs from this one."""
+        return difference(self.plan.table, table_from(plan)) or "no difference was found"
+
+    # -- work ----------------------------------------------------------------------------------------------------
+
+    @property
+    def owed(self) -> tuple[Work, ...]:
+        """The work that is under way, or, after a restart, was."""
+        message = self.session.owed
+        if message is None:
+            return ()
+        bench = self._bench()
+        return (Work(message, lambda share: finished(bench, message, share)),)
+
+    def _bench(self) -> Bench:
+        return Bench(
+            plan=self.plan,
+            seed=self.seed,
+            number=self.session.number,
+            belief=self.learner.belief,
+            held=self.held,
+            libraries=self.libraries,
+            term=self.session.term,
+            covered=self.learner.covered,
+            history=self.learner.history.upto(self.session.seen),
+            sync=self.session.sync,
         )
 
-    def _current(self, epoch: int) -> _Sync:
-        if self._sync is None or self._sync.epoch != epoch:
-            raise RemoteProtocolError(f"no sync of epoch {epoch} is under way here")
-        return self._sync
-
-    def _absorbed(self, sync: _Sync, received: Payload) -> Belief:
-        phase = self.plan.phases[sync.phase]
-        phase.check(sync.draft, received)
-        return self._absorb(
-            sync.epoch, sync.phase, lambda: phase.absorb(sync.draft, phase.complete(received, sync.own))
-        )
-
-    def _install(self, install: Install) -> Outcome[Up]:
-        sync = self._current(install.epoch)
-        if sync.phase + 1 != len(self.plan.phases):
-            raise RemoteProtocolError(f"told to install in phase {sync.phase} of {len(self.plan.phases)}")
-        if install.covered != sync.upto:
-            raise RemoteProtocolError(f"the belief claims {install.covered} observations, {sync.upto} were sent")
-        self._adopt(self._absorbed(sync, install.payload), install)
-        return self._maybe_request(installed=self.epoch)
-
-    def _welcome(self, welcome: Welcome) -> Outcome[Up]:
-        if not 0 <= welcome.covered <= len(self.history):
-            raise RemoteProtocolError(
-                f"the belief claims {welcome.covered} observations of this client, which has {len(self.history)}: "
-                "was its history lost?"
-            )
-        self._adopt(belief_of(self.plan.belief, welcome.belief.values | welcome.belief.records), welcome)
-        return self._maybe_request(installed=self.epoch)
-
-    def _adopt(self, belief: Belief, message: Install | Welcome) -> None:
-        """Make a belief the installed one; own points that it lacks go onto a new tail, each exactly once."""
-        if message.clients < 1:
-            raise RemoteProtocolError(f"a belief of {message.clients} clients")
-        tail = Tail(sound(belief))
-        rest = slice(message.covered, len(self.history))
-        if message.covered < len(self.history):
-            view = belief.view(self.history.points[rest])
-            for index, reward in enumerate(self.history.rewards[rest]):
-                tail.append(view.at(index), float(reward))
-        self._move(type(message))
-        self.tail, self.covered = tail, message.covered
-        self.epoch, self.clients, self._sync = message.epoch, message.clients, None
-        self.pending = {key: Pending(point=waiting.point) for key, waiting in self.pending.items()}
+    def _check(self, message: Down) -> None:
+        """Refuse a payload that does not fit, before anything changes."""
+        sync = self.session.sync
+        if isinstance(message, Merged | Install) and sync is not None:
+            draft = self.learner.belief if sync.draft is None else sync.draft
+            self.plan.phases[sync.phase].check_result(draft, message.payload)

@@ -1,94 +1,165 @@
-"""Bytes and back: two magic bytes, a version, then msgpack, with arrays as checked extensions.
+"""Bytes and back: two magic bytes, a version, then msgpack.
 
-An array is its number of axes, its shape as 32-bit numbers and its float64 entries, all little-endian; its length is
-checked against its shape before an array is made, and nothing that is not finite passes.
+Structs are arrays without names of fields. A payload that follows the layout of its phase is one too: its arrays and
+numbers in order, as both sides know their names and shapes from the plan. Any other says its own names and shapes.
 """
 
 from __future__ import annotations
 
-import math
 import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any, TypeVar
 from zlib import crc32
 
 import msgspec
-import numpy as np
 
-from laconic.errors import RemoteProtocolError
+from laconic.errors import LocalProtocolError, RemoteProtocolError
 from laconic.protocol.messages import (
-    Ask,
+    CARRIED_IN,
+    MESSAGES,
+    Chain,
+    Digested,
     Install,
-    Join,
-    Leave,
     Merged,
     Message,
     Part,
     Payload,
-    Request,
-    Welcome,
+    Upload,
     payload_of,
 )
+from laconic.protocol.packing import described, extension, pack, packed_size, unpack
+from laconic.protocol.plan import Plan
+from laconic.protocol.shapes import Layout
 
 MAGIC = b"lc"
-VERSION = 1
+VERSION = 2
+#: No message is longer than this, nor a saved state than the other, unless one asks for more.
+MOST_BYTES, MOST_STATE_BYTES = 2**26, 2**32
 _HEAD = MAGIC + bytes([VERSION])
-_ARRAY = 1
-_MOST_AXES = 4
-_Wire = Request | Part | Join | Leave | Ask | Merged | Install | Welcome
 _S = TypeVar("_S", bound=msgspec.Struct)
+_R = TypeVar("_R")
+
+#: What an upload and a chain hold, whatever the plan.
+UPLOADED = Layout(
+    values={"points": ("n", "d"), "rewards": ("y",), "wide": ("w", "d"), "exact": ("e", "d"), "ids": ("i",)},
+    records={"forms": ("f",)},
+)
+CHAINED = Layout(records={"hashes": ("n",)})
+#: Which layout the payload of a message has; that of others, such as a whole belief, says its own names.
+LAYOUTS: Mapping[type[Message], Callable[[Plan, Any], Layout | None]] = {
+    Part: lambda plan, part: _of_phase(plan, part.phase),
+    Merged: lambda plan, merged: _of_phase(plan, merged.phase),
+    Install: lambda plan, _: _of_phase(plan, len(plan.phases) - 1),
+    Upload: lambda plan, _: UPLOADED,
+    Digested: lambda plan, digested: None if plan.digest is None else plan.digest.layout(digested),
+    Chain: lambda plan, _: CHAINED,
+}
 
 
-def _pack_array(value: Any) -> msgspec.msgpack.Ext:
-    if not isinstance(value, np.ndarray):
-        raise TypeError(f"cannot encode {type(value).__name__}")
-    shape = struct.pack(f"<B{value.ndim}I", value.ndim, *value.shape)
-    return msgspec.msgpack.Ext(_ARRAY, shape + np.ascontiguousarray(value, dtype="<f8").tobytes())
+def _of_phase(plan: Plan, number: int) -> Layout | None:
+    return plan.phases[number].layout if 0 <= number < len(plan.phases) else None
 
 
-def _unpack_array(code: int, data: memoryview) -> np.ndarray[Any, np.dtype[np.float64]]:
-    if code != _ARRAY or len(data) < 1 or data[0] > _MOST_AXES or len(data) < 1 + 4 * data[0]:
-        raise ValueError("not an array")
-    head = 1 + 4 * data[0]
-    shape = struct.unpack(f"<{data[0]}I", data[1:head])
-    if len(data) - head != 8 * math.prod(shape):
-        raise ValueError(f"an array of shape {shape} does not have {len(data) - head} bytes")
-    array = np.frombuffer(data[head:], dtype="<f8").astype(np.float64).reshape(shape)
-    if not np.isfinite(array).all():
-        raise ValueError("an array holds a value that is not finite")
-    return array
+def _as_sent(kind: type[Message]) -> Any:
+    """A message with its payload still as bytes, of which only the whole message tells the layout."""
+    fields = [
+        (field.name, msgspec.Raw if field.name == CARRIED_IN.get(kind) else field.type)
+        for field in msgspec.structs.fields(kind)
+    ]
+    config = kind.__struct_config__
+    return msgspec.defstruct(
+        kind.__name__, fields, frozen=True, array_like=True, forbid_unknown_fields=True, tag=config.tag
+    )
 
 
-_encoder = msgspec.msgpack.Encoder(enc_hook=_pack_array)
-_decoder = msgspec.msgpack.Decoder(_Wire, ext_hook=_unpack_array)
+_SENT: dict[type[Message], Any] = {kind: _as_sent(kind) for kind in MESSAGES}
+_KIND_OF: dict[Any, type[Message]] = {sent: kind for kind, sent in _SENT.items()}
+_encoder = msgspec.msgpack.Encoder(enc_hook=extension)
+_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(reduce(or_, _SENT.values()))
 
 
-def encode(message: Message) -> bytes:
-    """The message as it crosses a wire."""
-    return _HEAD + _encoder.encode(message)
+@dataclass(frozen=True, eq=False)
+class Codec:
+    """Messages as bytes, between sides that follow the same plan; without a plan every payload says its own names."""
 
+    plan: Plan | None
+    most_bytes: int = MOST_BYTES
 
-def decode(data: bytes) -> Request | Part | Join | Leave | Ask | Merged | Install | Welcome:
-    """The message in these bytes; anything else raises `RemoteProtocolError`."""
-    message: _Wire = _decode(data, _decoder)
-    _check_numbers(message)
-    return message
+    def encode(self, message: Message) -> bytes:
+        """The message as it crosses a wire."""
+        return next(self.encode_many([message]))
+
+    def encode_many(self, messages: Iterable[Message]) -> Iterator[bytes]:
+        """Messages one after the other; a payload that several in a row share is encoded once."""
+        last: tuple[Payload, Layout | None] | None = None
+        packed = b""
+        for message in messages:
+            payload, layout = payload_of(message), self.layout(message)
+            changed = last is None or last[0] is not payload or last[1] is not layout
+            if type(message) in CARRIED_IN and changed:
+                packed, last = pack(payload, layout, dim=self._dim), (payload, layout)
+            data = _HEAD + _encoder.encode(_sent(message, msgspec.Raw(packed)))
+            if len(data) > self.most_bytes:
+                raise LocalProtocolError(
+                    f"{type(message).__name__} has {len(data):,} bytes, and {self.most_bytes:,} are allowed"
+                )
+            yield data
+
+    def decode(self, data: bytes) -> Any:
+        """The message in these bytes; anything else raises `RemoteProtocolError`."""
+        return _read(data, self._opened, most_bytes=self.most_bytes)
+
+    def size(self, message: Message) -> int:
+        """len(encode(message)), without copying the arrays."""
+        rest = len(_HEAD) + len(_encoder.encode(_sent(message, msgspec.Raw(b""))))
+        if type(message) not in CARRIED_IN:
+            return rest
+        return rest + packed_size(payload_of(message), self.layout(message), dim=self._dim)
+
+    def layout(self, message: Any) -> Layout | None:
+        """The layout of what a message carries, as far as the plan knows one."""
+        find = LAYOUTS.get(_KIND_OF.get(type(message), type(message)))
+        return None if find is None or self.plan is None else find(self.plan, message)
+
+    @property
+    def _dim(self) -> int:
+        return 0 if self.plan is None else self.plan.belief.dim
+
+    def _opened(self, data: memoryview) -> Message:
+        sent = _decoder.decode(data)
+        kind = _KIND_OF[type(sent)]
+        fields = {name: getattr(sent, name) for name in kind.__struct_fields__}
+        if kind in CARRIED_IN:
+            place = CARRIED_IN[kind]
+            fields[place] = unpack(fields[place], self.layout(sent), dim=self._dim)
+        return kind(**fields)
 
 
 def encode_state(state: msgspec.Struct) -> bytes:
-    """A saved state as bytes: like a message, with a checksum, as nothing sends it again when it is damaged."""
+    """A saved state as bytes, its arrays with their shapes, and a checksum, as nothing sends it again when damaged."""
     body = _encoder.encode(state)
     return _HEAD + struct.pack("<I", crc32(body)) + body
 
 
-def decode_state(data: bytes, kind: type[_S]) -> _S:
+def decode_state(data: bytes, kind: type[_S], *, most_bytes: int = MOST_STATE_BYTES) -> _S:
     """The saved state in these bytes; anything else raises `RemoteProtocolError`."""
-    head, check, body = data[:3], data[3:7], data[7:]
-    if head == _HEAD and check != struct.pack("<I", crc32(body)):
-        raise RemoteProtocolError("a saved state that is damaged or cut off")
-    return _decode(head + body, msgspec.msgpack.Decoder(kind, ext_hook=_unpack_array))
+    decoder = msgspec.msgpack.Decoder(kind, ext_hook=described)
+
+    def read(rest: memoryview) -> _S:
+        if rest[:4] != struct.pack("<I", crc32(rest[4:])):
+            raise ValueError("a saved state that is damaged or cut off")
+        return decoder.decode(rest[4:])
+
+    return _read(data, read, most_bytes=most_bytes)
 
 
-def _decode(data: bytes, decoder: msgspec.msgpack.Decoder[_S]) -> _S:
+def _read(data: bytes, read: Callable[[memoryview], _R], *, most_bytes: int) -> _R:
+    """What ``read`` finds after the head."""
+    if len(data) > most_bytes:
+        raise RemoteProtocolError(f"{len(data):,} bytes, where at most {most_bytes:,} are read")
     if data[:2] != MAGIC:
         raise RemoteProtocolError("these bytes are not a laconic message")
     if data[2:3] != bytes([VERSION]):
@@ -96,43 +167,14 @@ def _decode(data: bytes, decoder: msgspec.msgpack.Decoder[_S]) -> _S:
             f"a message of version {data[2] if len(data) > 2 else '?'}; this side speaks {VERSION}"
         )
     try:
-        return decoder.decode(memoryview(data)[3:])
+        return read(memoryview(data)[3:])
     except (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise RemoteProtocolError(f"a malformed message: {error}") from None
 
 
-def _check_numbers(message: Message) -> None:
-    for name in ("stay", "epoch", "phase", "upto", "covered", "clients"):
-        number = getattr(message, name, 0)
-        if not 0 <= number < 2**53:
-            raise RemoteProtocolError(f"a malformed message: {name} is {number}")
-    for name, value in payload_of(message).control.items():
-        if not math.isfinite(value):
-            raise RemoteProtocolError(f"a malformed message: {name} is {value}")
-
-
-def size(message: Message) -> int:
-    """len(encode(message)), without copying the arrays."""
-    payload = payload_of(message)
-    if not payload.values:
-        return len(encode(message))
-    values, records = _bare(payload.values), _bare(payload.records)
-    field = "belief" if isinstance(message, Welcome) else "payload"
-    bare = Payload(values=values, control=payload.control, records=records)
-    skeleton = msgspec.structs.replace(message, **{field: bare})
-    pairs = [(payload.values[name], values[name]) for name in values]
-    pairs += [(payload.records[name], records[name]) for name in records]
-    return len(encode(skeleton)) + sum(_extension(array) - _extension(empty) for array, empty in pairs)
-
-
-def _bare(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Arrays of the same number of axes, with nothing in them."""
-    return {name: np.empty((0,) * max(array.ndim, 1)) for name, array in arrays.items()}
-
-
-def _extension(array: np.ndarray) -> int:
-    """Bytes that msgpack takes for an array, with its own head of 2, 3, 4 or 6 bytes."""
-    length = 1 + 4 * array.ndim + 8 * array.size
-    if length in (1, 2, 4, 8, 16):
-        return length + 2
-    return length + (3 if length < 2**8 else 4 if length < 2**16 else 6)
+def _sent(message: Message, packed: msgspec.Raw) -> Any:
+    kind = type(message)
+    if kind not in _SENT:
+        raise LocalProtocolError(f"{kind.__name__} is no message")
+    place = CARRIED_IN.get(kind)
+    return _SENT[kind](*(packed if name == place else getattr(message, name) for name in kind.__struct_fields__))

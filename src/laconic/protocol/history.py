@@ -1,17 +1,85 @@
-"""A client's own observations, in the order in which their rewards came."""
+"""A client's own observations, in the order in which their rewards came, each with a hash of all up to it."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import numpy as np
+from numpy.typing import NDArray
 
 from laconic.arrays import Floats
 from laconic.growing import GrowingRows
 
+Hashes = NDArray[np.uint64]
+NO_HASHES: Hashes = np.empty(0, dtype=np.uint64)
 
+
+def chained(tip: int, points: Floats, rewards: Floats) -> Hashes:
+    """The hash of each observation, of the one before it and of its point and reward; ``tip`` is the one before all.
+
+    Two histories whose hashes agree at a number agree in all observations up to it.
+    """
+    rows = np.column_stack([points, rewards]) + 0.0  # −0.0 is 0.0
+    hashes = np.empty(len(rows), dtype=np.uint64)
+    before = tip.to_bytes(8, "little")
+    for number, row in enumerate(rows):
+        before = blake2b(before + row.tobytes(), digest_size=8).digest()
+        hashes[number] = int.from_bytes(before, "little")
+    return hashes
+
+
+def agreeing(a: Hashes, b: Hashes) -> int:
+    """How many observations, from the first on, two chains have in common."""
+    shorter = min(len(a), len(b))
+    different = np.flatnonzero(a[:shorter] != b[:shorter])
+    return int(different[0]) if len(different) else shorter
+
+
+@dataclass(frozen=True, eq=False)
+class Growing64:
+    """Hashes that only ever get appended; every version sees its own length of one shared buffer."""
+
+    rows: GrowingRows
+
+    @classmethod
+    def of(cls, hashes: Hashes) -> Growing64:
+        """These hashes."""
+        return cls(GrowingRows.empty(1)).appended(hashes)
+
+    @property
+    def values(self) -> Hashes:
+        """The hashes of this version."""
+        return np.ascontiguousarray(self.rows.values[:, 0]).view(np.uint64)
+
+    def __len__(self) -> int:
+        return self.rows.size
+
+    def at(self, count: int) -> int:
+        """The hash of the first ``count`` observations; 0 for none."""
+        return int(self.rows.values[count - 1].view(np.uint64)[0]) if count else 0
+
+    def appended(self, hashes: Hashes) -> Growing64:
+        """The version with these at the end."""
+        # Bits are kept as they are: a buffer of doubles holds 64-bit numbers as well.
+        return Growing64(self.rows.appended(hashes.view(np.float64)[:, None]))
+
+
+NO_CHAIN = Growing64.of(NO_HASHES)
+
+
+@dataclass(frozen=True, eq=False)
 class History:
     """Append-only points and rewards; an observation's place in it is its sequence number."""
 
-    def __init__(self, dim: int) -> None:
-        self._points = GrowingRows.empty(dim)
-        self._rewards = GrowingRows.empty(1)
+    _points: GrowingRows
+    _rewards: GrowingRows
+    chain: Growing64
+
+    @classmethod
+    def empty(cls, dim: int) -> History:
+        """No observations of points of ``dim`` features."""
+        return cls(GrowingRows.empty(dim), GrowingRows.empty(1), NO_CHAIN)
 
     def __len__(self) -> int:
         return self._points.size
@@ -26,7 +94,14 @@ class History:
         """One reward an observation."""
         return self._rewards.values[:, 0]
 
-    def append(self, points: Floats, rewards: Floats) -> None:
-        """Add observations."""
-        self._points = self._points.appended(points)
-        self._rewards = self._rewards.appended(rewards[:, None])
+    def upto(self, count: int) -> History:
+        """Its first ``count`` observations, in the same memory."""
+        return History(self._points.upto(count), self._rewards.upto(count), Growing64(self.chain.rows.upto(count)))
+
+    def appended(self, points: Floats, rewards: Floats) -> History:
+        """The history with these observations at the end."""
+        return History(
+            self._points.appended(points),
+            self._rewards.appended(rewards[:, None]),
+            self.chain.appended(chained(self.chain.at(len(self)), points, rewards)),
+        )

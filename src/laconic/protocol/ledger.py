@@ -2,14 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from laconic.protocol.codec import size
-from laconic.protocol.messages import Message, payload_of
+from laconic.protocol.codec import Codec
+from laconic.protocol.messages import (
+    Ask,
+    Chain,
+    Digested,
+    Hello,
+    Install,
+    Leave,
+    Merged,
+    Message,
+    Newer,
+    NothingNew,
+    Part,
+    Refused,
+    Released,
+    Request,
+    SetAside,
+    Upload,
+    Welcome,
+    payload_of,
+)
+from laconic.protocol.plan import Plan
 
 Direction = Literal["up", "down"]
+#: The epoch that a message counts towards, None where it names none, and the phase under which it counts.
+Counted = tuple[int | None, str]
+
+#: How each message is counted: a request towards the sync that it starts.
+LABELS: Mapping[type[Message], Callable[[Plan, Any], Counted]] = {
+    Request: lambda plan, request: (request.epoch.number + 1, "control"),
+    Ask: lambda plan, ask: (ask.epoch.number, "control"),
+    Released: lambda plan, released: (released.epoch.number, "control"),
+    Part: lambda plan, part: (part.epoch.number, _named(plan, part.phase)),
+    Merged: lambda plan, merged: (merged.epoch.number, _named(plan, merged.phase)),
+    Install: lambda plan, install: (install.epoch.number, _named(plan, -1)),
+    Newer: lambda plan, newer: (newer.epoch.number, "membership"),
+    Upload: lambda plan, upload: (None, "upload"),
+    Digested: lambda plan, digested: (None, _digest(plan)),
+    NothingNew: lambda plan, nothing: (None, _digest(plan)),
+    **{kind: lambda plan, greeting: (None, "greeting") for kind in (Hello, Chain, Welcome, SetAside, Refused, Leave)},
+}
+
+
+def _digest(plan: Plan) -> str:
+    return "control" if plan.digest is None else plan.digest.name
+
+
+def _named(plan: Plan, number: int) -> str:
+    try:
+        return plan.phases[number].name
+    except IndexError:  # somebody speaks of a phase that there is not
+        return "control"
 
 
 class Entry(NamedTuple):
@@ -68,29 +116,42 @@ class _Mailing(NamedTuple):
 class Ledger:
     """Counts messages as they pass; runs of clients that send alike take one entry, so that it stays small."""
 
-    def __init__(self) -> None:
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.codec = plan, Codec(plan)
         self._records: list[Entry | _Mailing] = []
         self._messages = self._scalars = self._bytes = 0
+        self._epoch = 0  # the latest one seen
 
-    def record(self, message: Message, *, epoch: int, phase: str, direction: Direction, client: int) -> None:
+    def record(self, message: Message, *, direction: Direction, client: int) -> None:
         """Count one message."""
-        new = Entry(epoch, phase, direction, client, client, 1, payload_of(message).scalars, size(message))
+        epoch, phase = self._label(message)
+        scalars, octets = payload_of(message).scalars, self.codec.size(message)
+        new = Entry(epoch, phase, direction, client, client, 1, scalars, octets)
         self._messages += 1
-        self._scalars += new.scalars
-        self._bytes += new.bytes
+        self._scalars += scalars
+        self._bytes += octets
         old = self._records[-1] if self._records else None
         if isinstance(old, Entry) and _continues(old, new):
             self._records[-1] = old._replace(last=client, messages=old.messages + 1)
         else:
             self._records.append(new)
 
-    def record_mailing(self, sizes: Sizes, *, epoch: int, phase: str, direction: Direction) -> None:
-        """Count the messages of one phase to or from many clients."""
+    def record_mailing(self, sizes: Sizes, *, like: Message, direction: Direction) -> None:
+        """Count messages to or from many clients, which are of these sizes and belong where ``like`` does."""
+        epoch, phase = self._label(like)
         total = sizes.total
         self._messages += total.messages
         self._scalars += total.scalars
         self._bytes += total.bytes
         self._records.append(_Mailing(epoch, phase, direction, sizes))
+
+    def _label(self, message: Message) -> tuple[int, str]:
+        epoch, phase = LABELS[type(message)](self.plan, message)
+        if epoch is None:
+            return self._epoch, phase
+        if epoch > self._epoch:
+            self._epoch = epoch
+        return epoch, phase
 
     @property
     def entries(self) -> list[Entry]:

@@ -1,15 +1,38 @@
-"""Messages: frozen, tagged, and silent about who sends them, which is the transport's to know.
+"""Messages: frozen, tagged, and silent about who sends them: the receiver knows that from the link they came on.
 
-Up: Request, Part, Join, Leave. Down: Ask, Merged, Install, Welcome.
+Up: Hello, Chain, Request, Part, Upload, Leave. Down: Welcome, Newer, Ask, Merged, Install, Released, Digested,
+NothingNew, SetAside, Refused. They travel as arrays of their fields in order, after a number that says which message it
+is; a number once given is never given again. A new message is a class here and a name in `Up` or `Down`, a line in
+`laconic.protocol.codec` if its payload has a layout, and one in `laconic.protocol.ledger`.
 """
 
 from __future__ import annotations
 
+from typing import Annotated, NamedTuple, get_args
+
 import msgspec
 import numpy as np
 
+#: Counts something; checked when it is decoded.
+Number = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
+#: A hash of 64 bits.
+Hash = Annotated[int, msgspec.Meta(ge=0)]
+#: A name or a reason.
+Text = Annotated[str, msgspec.Meta(max_length=4096)]
 
-class Payload(msgspec.Struct, frozen=True, eq=False, omit_defaults=True):
+
+class Label(NamedTuple):
+    """Which belief: the term of the server that made it, and its number (an epoch, or a version of a digest)."""
+
+    term: Number
+    number: Number
+
+
+#: The belief of a plan before any data, which every server and every client starts from.
+BLANK = Label(0, 0)
+
+
+class Payload(msgspec.Struct, frozen=True, eq=False, array_like=True):
     """What travels: ``values`` are the scalars that the paper counts.
 
     ``control`` and ``records`` are numbers and arrays that the protocol adds to them, which count in bytes only.
@@ -28,77 +51,180 @@ class Payload(msgspec.Struct, frozen=True, eq=False, omit_defaults=True):
 NOTHING = Payload()
 
 
-class Message(msgspec.Struct, frozen=True, eq=False, tag=True):
+class Message(msgspec.Struct, frozen=True, eq=False, array_like=True, forbid_unknown_fields=True):
     """Base of all messages."""
 
 
-class Request(Message, frozen=True, eq=False, tag="request"):
-    """Up: my trigger fired; ``epoch`` is the one I am in."""
-
-    epoch: int
+# -- up ----------------------------------------------------------------------------------------------------------------
 
 
-class Part(Message, frozen=True, eq=False, tag="part"):
-    """Up: my contribution to a phase, from my first ``upto`` observations."""
+class Hello(Message, frozen=True, eq=False, tag=1):
+    """Up: a link is new; this is who I am, what I run, what I hold and how many observations I have."""
 
-    epoch: int
-    phase: int
-    upto: int
+    name: Text
+    plan: bytes  # the canonical table of the sender's plan
+    incarnation: Number  # 0 before the server has issued one
+    count: Number
+    held: Label
+    mark: Hash  # a hash of the belief held
+    syncing: tuple[Label, Number] | None = None  # the sync that I take part in, and its phase
+    library: Number = 0  # how many points that came down I know by number
+
+
+class Chain(Message, frozen=True, eq=False, tag=2):
+    """Up: the chained hashes of all my observations, for the server to find how many of them it has."""
+
     payload: Payload
 
 
-class Join(Message, frozen=True, eq=False, tag="join"):
-    """Up: let me in; ``stay`` counts how often I asked, and tells one membership from the next."""
+class Request(Message, frozen=True, eq=False, tag=3):
+    """Up: my trigger fired; ``epoch`` is the one I am in."""
 
-    stay: int
+    epoch: Label
 
 
-class Leave(Message, frozen=True, eq=False, tag="leave"):
+class Part(Message, frozen=True, eq=False, tag=4):
+    """Up: my contribution to a phase, from my first ``upto`` observations.
+
+    With the last phase go the hashes of the observations that the belief lacked, where the payload does not show them.
+    """
+
+    epoch: Label
+    phase: Number
+    upto: Number
+    payload: Payload
+
+
+class Upload(Message, frozen=True, eq=False, tag=5):
+    """Up: my observations from number ``first`` on; with ``ask``, send me what others have learnt.
+
+    An ask stays open until there is something to send; a ``flush`` is answered at once.
+    """
+
+    first: Number
+    payload: Payload
+    ask: bool
+    flush: bool = False
+
+
+class Leave(Message, frozen=True, eq=False, tag=6):
     """Up: go on without me."""
 
-    stay: int
+
+# -- down --------------------------------------------------------------------------------------------------------------
 
 
-class Ask(Message, frozen=True, eq=False, tag="ask"):
-    """Down: a sync towards ``epoch`` begins, send your part of phase 0; ``fired`` if it was your trigger."""
+class Newer(Message, frozen=True, eq=False, tag=16):
+    """Down: the belief of ``epoch``, which has your first ``covered`` observations.
 
-    epoch: int
+    It takes the place of ``base``, which you hold. The payload has what came after that, or the ``whole`` belief; that
+    may be an earlier one, where a server that was restored from an older backup does not know yours.
+    """
+
+    epoch: Label
+    base: Label
+    covered: Number
+    clients: Number
+    payload: Payload
+    whole: bool = False
+
+
+class Welcome(Message, frozen=True, eq=False, tag=17):
+    """Down: you are in; I have your first ``known`` observations, the last of which has the hash ``tip``.
+
+    ``prove`` asks for the chain of all your hashes, as what I have cannot be a beginning of what you have.
+    """
+
+    number: Number
+    clients: Number
+    incarnation: Number
+    known: Number
+    tip: Hash
+    prove: bool = False
+    syncing: Label | None = None  # the sync under way, if you are still part of it
+    term: Number = 0  # of what is sent on this link
+    library: Number = 0  # how many points that came down are still known by number
+
+
+class Ask(Message, frozen=True, eq=False, tag=18):
+    """Down: send your part of this phase of the sync towards ``epoch``; ``fired`` if it was your trigger."""
+
+    epoch: Label
+    phase: Number
     fired: bool
 
 
-class Merged(Message, frozen=True, eq=False, tag="merged"):
+class Merged(Message, frozen=True, eq=False, tag=19):
     """Down: the merged result of a phase that is not the last; send your part of the next."""
 
-    epoch: int
-    phase: int
+    epoch: Label
+    phase: Number
     payload: Payload
 
 
-class Install(Message, frozen=True, eq=False, tag="install"):
+class Install(Message, frozen=True, eq=False, tag=20):
     """Down: the result of the last phase: install the new belief, which has your first ``covered`` observations."""
 
-    epoch: int
-    covered: int
-    clients: int
+    epoch: Label
+    covered: Number
+    clients: Number
     payload: Payload
 
 
-class Welcome(Message, frozen=True, eq=False, tag="welcome"):
-    """Down: you are in; this is the belief of ``epoch``, which has your first ``covered`` observations."""
+class Released(Message, frozen=True, eq=False, tag=21):
+    """Down: the sync towards ``epoch`` goes on without you, or is abandoned; ``pending`` if it will be tried again."""
 
-    epoch: int
-    covered: int
-    clients: int
-    belief: Payload
-    stay: int = 0
+    epoch: Label
+    reason: Text
+    pending: bool = False
 
 
-Up = Request | Part | Join | Leave
-Down = Ask | Merged | Install | Welcome
+class Digested(Message, frozen=True, eq=False, tag=22):
+    """Down: what takes you from the version ``base`` to ``version``, which has your first ``covered`` observations.
+
+    With ``whole`` it is what takes you there from nothing, and still takes the place of ``base``. Both are numbers of
+    this term's, or of one that was greeted with.
+    """
+
+    base: Number
+    version: Number
+    covered: Number
+    clients: Number
+    length: Number  # how many observations of all clients the version has
+    raw: bool  # True when it is made of points as they are
+    payload: Payload
+    whole: bool = False
+
+
+class NothingNew(Message, frozen=True, eq=False, tag=23):
+    """Down: your flush arrived, and nobody else has learnt anything since ``version``."""
+
+    version: Number
+
+
+class SetAside(Message, frozen=True, eq=False, tag=24):
+    """Down: you are not asked and not heard until you greet anew; ``final`` if another link took your place."""
+
+    reason: Text
+    final: bool = False
+
+
+class Refused(Message, frozen=True, eq=False, tag=25):
+    """Down: your greeting is refused; ``plan`` is the server's table where the two plans differ."""
+
+    reason: Text
+    plan: bytes = b""
+
+
+Up = Hello | Chain | Request | Part | Upload | Leave
+Down = Newer | Welcome | Ask | Merged | Install | Released | Digested | NothingNew | SetAside | Refused
+
+#: Every message, and the field of those that carry something.
+MESSAGES: tuple[type[Message], ...] = (*get_args(Up), *get_args(Down))
+CARRIED_IN = {kind: field.name for kind in MESSAGES for field in msgspec.structs.fields(kind) if field.type is Payload}
 
 
 def payload_of(message: Message) -> Payload:
     """What a message carries; nothing for control messages."""
-    if isinstance(message, Part | Merged | Install):
-        return message.payload
-    return message.belief if isinstance(message, Welcome) else NOTHING
+    field = CARRIED_IN.get(type(message))
+    return NOTHING if field is None else getattr(message, field)

@@ -1,46 +1,64 @@
-"""What a state machine wants done: messages to send, or the reason why a message was dropped."""
+"""What a state machine wants done: records to keep, messages to send, work to run beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from laconic.beliefs import Belief
+from laconic.protocol.messages import Label
+from laconic.protocol.records import Record
 
-M = TypeVar("M")
+S = TypeVar("S")
 
-
-@dataclass(frozen=True)
-class Outcome(Generic[M]):
-    """The effects of an event; all empty when nothing is to be done."""
-
-    send: tuple[
-        tuple[int, M], ...
-    ] = ()  # (client, message): the receiver on the server's side, the sender on a client's
-    dropped: str | None = None
-    installed: int | None = None  # the epoch whose belief was just installed
+#: build(newest): ``newest`` is what was built last under the topic, and under which label; None when nothing was.
+Build = Callable[[tuple[Label, Any] | None], Any]
+#: share(topic, label, build) → what build gives; a process that hosts many clients builds what they share once.
+Share = Callable[[str, Label, Build], Any]
 
 
-#: absorb(epoch, phase, build) → the draft after a phase; a process that hosts many clients builds it once.
-Absorb = Callable[[int, int, Callable[[], Belief]], Belief]
+def build_alone(topic: str, label: Label, build: Build) -> Any:
+    """Build for this member alone."""
+    return build(None)
 
 
-def absorb_alone(epoch: int, phase: int, build: Callable[[], Belief]) -> Belief:
-    """Build the draft for this member alone."""
-    return build()
-
-
-class AbsorbTogether:
-    """Builds each draft once for all members in this process: `absorb` is pure, so that all get the same."""
+class BuildOnce:
+    """Builds each thing once for all members in this process: what is shared is pure, so that all get the same."""
 
     def __init__(self) -> None:
-        self._latest: tuple[int, int] | None = None
-        self._draft: Belief | None = None
+        self._newest: dict[str, tuple[Label, Any]] = {}
 
-    def __call__(self, epoch: int, phase: int, build: Callable[[], Belief]) -> Belief:
-        """The draft of this epoch and phase, built at the first call."""
-        if self._draft is None or self._latest != (epoch, phase):
-            self._draft = build()
-            self._latest = (epoch, phase)
-        return self._draft
+    def __call__(self, topic: str, label: Label, build: Build) -> Any:
+        """What was built last under the topic if it bears this label, and else what is built now."""
+        newest = self._newest.get(topic)
+        if newest is None or newest[0] != label:
+            newest = self._newest[topic] = label, build(newest)
+        return newest[1]
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """Pure work that may run beside everything else; what it comes to is handed back with ``done(work, result)``."""
+
+    of: object  # what it is owed for: work that is no longer owed is dropped when it comes back
+    run: Callable[[Share], Any]
+
+    def result(self, share: Share = build_alone) -> Any:
+        """Run it here and now."""
+        return self.run(share)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome(Generic[S]):
+    """The effects of an event; all empty when nothing is to be done.
+
+    ``keep`` is to be stored durably, in order, before anything of ``send`` goes out and before a call is answered.
+    A server's messages come with the link to send them on.
+    """
+
+    keep: tuple[Record, ...] = ()
+    send: tuple[S, ...] = ()
+    compute: tuple[Work, ...] = ()
+    dropped: str | None = None  # why a message was not taken
+    installed: Belief | None = None  # the belief that was just installed

@@ -1,30 +1,67 @@
-"""A plan is what an algorithm comes to for arms of a given dimension: belief × trigger × phases × exploration."""
+"""A plan is what an algorithm comes to for arms of a given dimension: belief × trigger × exchange × exploration."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
+from laconic.arrays import Floats
 from laconic.beliefs import Belief
+from laconic.canonical import FORMAT, Table, canonical, fingerprint, parts
 from laconic.errors import InputError
 from laconic.exploration import Exploration
+from laconic.protocol.digests import Digest
 from laconic.protocol.phases import Phase
-from laconic.triggers import Never, Trigger
+from laconic.protocol.wire import EXACT, FloatWire, Wire
+from laconic.triggers import Never, Trigger, UploadRule, WithAsk
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Plan:
-    """The parts that a client and a server run on."""
+    """The parts that a client and a server run on.
+
+    With ``phases`` knowledge is exchanged together, in syncs of all members; with a ``digest`` each client alone sends
+    its points up and is sent a digest of everybody's.
+    """
 
     belief: Belief
     trigger: Trigger
-    phases: tuple[Phase, ...]
+    phases: tuple[Phase, ...] = ()
+    digest: Digest | None = None
     exploration: Exploration
+    wire: Wire = field(default_factory=FloatWire)
+    upload: UploadRule = field(default_factory=WithAsk)
 
     def __post_init__(self) -> None:
-        if not self.phases and self.trigger != Never():
-            raise InputError("a trigger that may fire needs phases to run; give phases, or the trigger Never()")
+        if self.phases and self.digest is not None:
+            raise InputError("a plan has phases or a digest, not both; give one of them")
+        if not self.exchanges and self.trigger != Never():
+            raise InputError("a trigger that may fire needs phases or a digest; give one, or the trigger Never()")
+        for phase in self.phases:
+            if phase.rounding not in (EXACT, self.wire):
+                raise InputError(f"{phase.name} sends {phase.rounding}, and the plan's wire is {self.wire}; give one")
+
+    @property
+    def exchanges(self) -> bool:
+        """True when anything is ever sent."""
+        return bool(self.phases) or self.digest is not None
+
+    def rounded(self, points: Floats, rewards: Floats) -> tuple[Floats, Floats]:
+        """Points and rewards as they would travel."""
+        return self.wire.rounded(points, rewards, kernel=self.belief.metric(), lam=self.belief.lam)
 
     @property
     def forgets_departed(self) -> bool:
         """True when a sync makes the belief anew from the members' histories."""
         return any(phase.replaces for phase in self.phases)
+
+    @cached_property
+    def table(self) -> Table:
+        """All that decides a result, by name: the parameters of the belief before any data, and of every other part."""
+        others = {name: part for name, part in parts(self).items() if name != "belief"}
+        return canonical({"format": FORMAT, **self.belief.parameters, **others}, dim=self.belief.dim)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of the table: plans with the same one are the same."""
+        return fingerprint(self.table)

@@ -1,240 +1,515 @@
-"""The server: gathers, merges, sends back. It knows nothing of bandits.
+"""The server: a roster, what is installed, and at most one exchange under way. It knows nothing of bandits.
 
-IDLE       --Request-->  GATHERING  ask everyone for phase 0
-GATHERING  --Part----->  GATHERING  until all parts of a phase are in: merge, send down, next phase
-GATHERING  --Part----->  IDLE       the last part of the last phase: everyone installs
-IDLE       --Join----->  IDLE       welcome at once
-GATHERING  --Join----->  GATHERING  welcome once the sync is over
-GATHERING  --Join----->  IDLE       a member that is back, and was the last one awaited
-IDLE       --Leave---->  IDLE
-GATHERING  --Leave---->  GATHERING  go on without
-GATHERING  --Leave---->  IDLE       the last one awaited, or nobody is left
-
-Messages of one client are taken in the order in which it sent them; any may come again, however late.
+The runtime gives it messages with the link on which they came, says when a link is lost, and tells the time. A member
+is known by the name in its greeting, which the runtime has checked; a greeting takes the place of that name's earlier
+link, and what still comes on the old one is dropped.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from copy import copy
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from laconic.beliefs import Belief
-from laconic.errors import InputError, RemoteProtocolError
-from laconic.protocol.messages import Ask, Down, Install, Join, Leave, Merged, Part, Payload, Request, Up, Welcome
-from laconic.protocol.outcome import Absorb, Outcome, absorb_alone
-from laconic.protocol.phases import Phase
-from laconic.protocol.plan import Plan
-from laconic.protocol.received import sound
+import numpy as np
 
-#: Arrays of a belief that are no scalars of what was learnt.
-BOOKKEEPING: tuple[str, ...] = ("totals", "growth")
+from laconic.beliefs import Belief, belief_hash
+from laconic.canonical import table_bytes, table_from
+from laconic.checks import require_number
+from laconic.errors import InputError, LocalProtocolError, ProtocolError, RemoteProtocolError
+from laconic.protocol import alone, together
+from laconic.protocol.difference import difference
+from laconic.protocol.history import History, agreeing
+from laconic.protocol.messages import (
+    BLANK,
+    Ask,
+    Chain,
+    Down,
+    Hello,
+    Label,
+    Leave,
+    Part,
+    Refused,
+    Request,
+    SetAside,
+    Up,
+    Upload,
+    Welcome,
+)
+from laconic.protocol.outcome import Outcome, Work
+from laconic.protocol.plan import Plan
+from laconic.protocol.records import Departed, Joined, Opened, Reborn
+from laconic.protocol.roster import NO_LINEAGE, Hub, Installed, Member, Patience, Status, Turn
 
 
 class ServerState(Enum):
-    """Whether a sync is under way."""
+    """What is under way."""
 
     IDLE = "idle"
     GATHERING = "gathering"
+    MERGING = "merging"
+    BUILDING = "building"
 
 
-#: Where each message may lead; a pair that is not listed is refused.
-SERVER_TRANSITIONS: dict[tuple[ServerState, type], frozenset[ServerState]] = {
-    (ServerState.IDLE, Request): frozenset({ServerState.GATHERING}),
-    (ServerState.IDLE, Join): frozenset({ServerState.IDLE}),
-    (ServerState.IDLE, Leave): frozenset({ServerState.IDLE}),
-    (ServerState.GATHERING, Part): frozenset({ServerState.GATHERING, ServerState.IDLE}),
-    (ServerState.GATHERING, Join): frozenset({ServerState.GATHERING, ServerState.IDLE}),
-    (ServerState.GATHERING, Leave): frozenset({ServerState.GATHERING, ServerState.IDLE}),
-}
+class Tick:
+    """An event: time has passed."""
+
+
+class Lost:
+    """An event: a link is down."""
+
+
+class Done:
+    """An event: work is done."""
+
+
+class Heard:
+    """An event: a member that counted as away sent something that is no longer of use."""
+
+
+Sends = tuple[int, Down]
 
 
 class Server:
-    """One side of the star: members, the epoch, the installed belief, and the sync under way."""
+    """The middle of the star. Every call gives an `Outcome`; an error leaves everything as it was."""
 
-    def __init__(self, plan: Plan, *, members: range | list[int], absorb: Absorb = absorb_alone) -> None:
-        self.plan = plan
-        self.members = sorted(members)
-        self.epoch = 0
-        self.belief: Belief = plan.belief
-        self.covered: dict[int, int] = {}
-        self.state = ServerState.IDLE
-        self._absorb = absorb
-        self._newcomers: list[int] = []
-        self._stays: dict[int, int] = {}
-        if len(set(self.members)) != len(self.members):
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        members: Iterable[int] = (),
+        term: int = 0,
+        patience: Patience | None = None,
+        most_members: int | None = None,
+    ) -> None:
+        """A server; ``members`` are on its roster from the start, each with a link of its own number.
+
+        ``term`` is a random number that the runtime draws whenever it starts a server.
+        """
+        numbers = sorted(members)
+        if len(set(numbers)) != len(numbers):
             raise InputError("two members have the same number")
+        require_number("term", term)
+        self.plan = plan
+        self.plan_table = table_bytes(plan.table)
+        self.most_members = most_members
+        first, base = (None, None) if plan.digest is None else (plan.digest.first(plan.belief), plan.digest.blank())
+        roster = {n: Member(name=str(n), number=n, status=Status.PRESENT, link=n, base=base) for n in numbers}
+        self.hub = Hub(
+            plan=plan,
+            term=term,
+            patience=patience or Patience(),
+            installed=Installed(BLANK, plan.belief, belief_hash(plan.belief)),
+            log=History.empty(plan.belief.dim),
+            edition=first,
+            members=roster,
+            numbers={str(n): n for n in numbers},
+            links={n: n for n in numbers},
+        )
+        self.opened = Opened(plan=self.plan_table, term=term, members=[str(n) for n in numbers])
 
-    def receive(self, client: int, message: Up) -> Outcome[Down]:
-        """What a message from a client leads to; an error leaves everything as it was."""
-        stale = self._stale(client, message)
-        if stale:
-            return Outcome(dropped=stale)
-        if (self.state, type(message)) not in SERVER_TRANSITIONS:
-            raise RemoteProtocolError(f"a server that is {self.state.value} cannot take {type(message).__name__}")
+    # -- what can be asked ---------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> ServerState:
+        """What is under way."""
+        return state_of(self.hub)
+
+    @property
+    def belief(self) -> Belief:
+        """The belief installed at the last sync."""
+        return self.hub.installed.belief
+
+    @property
+    def epoch(self) -> Label:
+        """The epoch of that belief."""
+        return self.hub.installed.label
+
+    @property
+    def log(self) -> History:
+        """All points that clients sent up by themselves, in order of arrival."""
+        return self.hub.log
+
+    @property
+    def term(self) -> int:
+        """The term of this start."""
+        return self.hub.term
+
+    @property
+    def phase(self) -> int | None:
+        """The phase of the sync under way; None between syncs."""
+        return None if self.hub.sync is None else self.hub.sync.phase
+
+    @property
+    def members(self) -> dict[int, Member]:
+        """Everybody on the roster, those who left included, by number."""
+        return dict(self.hub.members)
+
+    @property
+    def owed(self) -> tuple[Work, ...]:
+        """The work that is under way."""
+        hub = self.hub
+        if hub.owed is None:
+            return ()
+        return (alone.work(hub) if hub.sync is None else together.work(hub, hub.sync),)
+
+    # -- events --------------------------------------------------------------------------------------------------
+
+    def receive(self, link: int, message: Up) -> Outcome[Sends]:
+        """What a message that came on a link leads to."""
+        if not isinstance(message, Up):
+            raise RemoteProtocolError(f"{type(message).__name__} goes to a client, not to a server")
+        if isinstance(message, Hello):
+            refusal = self._refusal(message)
+            if refusal is not None:
+                return Outcome(send=((link, refusal),), dropped=refusal.reason)
+            return self._event(Hello, link, message)
+        number = self.hub.links.get(link)
+        if number is None:
+            return Outcome(dropped=f"nobody has greeted on link {link}, or another link took its place")
+        member = self.hub.members[number]
+        reason = self._stale(member, message)
+        if reason is None:
+            return self._event(type(message), number, message)
+        return self._event(Heard, number, reason) if member.status is Status.SLOW else Outcome(dropped=reason)
+
+    def lose(self, link: int) -> Outcome[Sends]:
+        """A link is down: its member is away until it greets anew."""
+        if link not in self.hub.links:
+            return Outcome(dropped=f"link {link} is nobody's")
+        return self._event(Lost, link, None)
+
+    def tick(self, now: float) -> Outcome[Sends]:
+        """Time has passed; it never goes back."""
+        return self._event(Tick, 0, now)
+
+    def done(self, work: Work, result: Any) -> Outcome[Sends]:
+        """What follows from work that is done; work that is no longer owed changes nothing."""
+        if self.hub.owed is None or work.of is not self.hub.owed:
+            return Outcome(dropped="this work is no longer owed")
+        return self._event(Done, 0, result)
+
+    def _event(self, event: type, who: int, what: Any) -> Outcome[Sends]:
+        """Let an event change the state, by the table, or raise and change nothing."""
+        before, owed = state_of(self.hub), self.hub.owed
+        way = SERVER_TRANSITIONS.get((before, event))
+        if way is None:
+            raise RemoteProtocolError(f"a server that is {before.value} cannot take {event.__name__}")
+        turn = Turn(self.hub)
+        way.handler(turn, who, what)
+        answer_held(turn)
+        together.advance(turn)
+        answer_held(turn)  # whom the end of a sync sets free
+        together.maybe_begin(turn)
+        alone.serve(turn)
+        after = state_of(turn.hub)
+        if after not in way.to:
+            raise LocalProtocolError(
+                f"{event.__name__} leads from {before.value} to {after.value}, which is not listed"
+            )
+        self.hub = turn.hub
+        return Outcome(
+            keep=tuple(turn.keep),
+            send=tuple(turn.send),
+            compute=self.owed if turn.hub.owed is not owed else (),
+            dropped=turn.dropped,
+            installed=turn.installed,
+        )
+
+    # -- messages ------------------------------------------------------------------------------------------------
+
+    def _stale(self, member: Member, message: Up) -> str | None:
+        """Why a message that is late or repeated is dropped; None when it is not."""
+        hub = self.hub
+        if member.status is Status.ASIDE:
+            return f"client {member.number} is set aside until it greets anew"
+        if member.status is Status.HELD and not isinstance(message, Leave):
+            return f"the greeting of client {member.number} is not answered yet"
+        if member.status is Status.PROVING and not isinstance(message, Chain | Leave):
+            return f"client {member.number} has not sent its chain"
+        if isinstance(message, Chain) and member.proved:
+            return f"a repeated chain of client {member.number}"
+        if isinstance(message, Chain) and _has_part(hub, member.number):
+            return f"a chain of client {member.number}, whose part is in the sync under way"
         if isinstance(message, Request):
-            return self._begin(client)
-        if isinstance(message, Part):
-            return self._take(client, message)
-        return self._join(client, message) if isinstance(message, Join) else self._leave(client)
+            if message.epoch != hub.installed.label or hub.sync is not None:
+                return f"a sync since epoch {message.epoch.number} is under way or done"
+            if not self.plan.phases:
+                raise RemoteProtocolError(f"client {member.number} asks for a sync, but this plan has no phases")
+        if isinstance(message, Upload) and self.plan.digest is None:
+            raise RemoteProtocolError(f"client {member.number} uploads points, but this plan has no digest")
+        return together.stale_part(hub, member, message) if isinstance(message, Part) else None
 
-    def _stale(self, client: int, message: Up) -> str | None:
-        """Why a message that is late, repeated or from a stranger is dropped; None when it is not."""
-        if isinstance(message, Join):
-            return f"client {client} joined before" if message.stay <= self._stays.get(client, 0) else None
-        if isinstance(message, Leave) and message.stay < self._stays.get(client, 0):
-            return f"client {client} left stay {message.stay}, and came back since"
-        if isinstance(message, Leave) and client in self._newcomers:
-            return None
-        if client not in self.members:
-            return f"client {client} is not a member"
-        if isinstance(message, Request) and (self.state is ServerState.GATHERING or message.epoch < self.epoch):
-            return f"a sync since epoch {message.epoch} is under way or done"
-        if isinstance(message, Request | Part) and message.epoch > self.epoch:
-            raise RemoteProtocolError(f"client {client} speaks of epoch {message.epoch}, which has not begun")
-        return self._stale_part(client, message) if isinstance(message, Part) else None
-
-    def _stale_part(self, client: int, part: Part) -> str | None:
-        if part.epoch < self.epoch or self.state is ServerState.IDLE:
-            return f"a part for epoch {part.epoch}, which is over"
-        if part.phase < self._phase or (part.phase == self._phase and client not in self._awaited):
-            return f"a repeated part of phase {part.phase}"
-        if part.phase > self._phase:
-            raise RemoteProtocolError(f"client {client} is ahead, in phase {part.phase} instead of {self._phase}")
+    def _refusal(self, hello: Hello) -> Refused | None:
+        """Why a greeting is refused; None when it is not."""
+        if hello.plan != self.plan_table:
+            try:
+                said = difference(self.plan.table, table_from(hello.plan))
+            except ProtocolError as error:
+                said = str(error)
+            if said is not None:
+                return Refused(reason="another plan", plan=self.plan_table)
+        here = self.hub.clients
+        number = self.hub.numbers.get(hello.name)
+        is_new = number is None or self.hub.members[number].status is Status.LEFT
+        if self.most_members is not None and is_new and here >= self.most_members:
+            return Refused(reason=f"there are {here} members, and no more are allowed")
         return None
 
-    def _begin(self, fired: int) -> Outcome[Down]:
-        if not self.plan.phases:
-            raise RemoteProtocolError(f"client {fired} asks for a sync, but this plan has no phases")
-        self.epoch += 1
-        self.state = ServerState.GATHERING
-        self._draft: Belief = self.belief
-        self._upto: dict[int, int] = {}
-        self._open(0)
-        return Outcome(send=tuple((c, Ask(epoch=self.epoch, fired=c == fired)) for c in self.members))
 
-    def _open(self, phase: int) -> None:
-        """Wait for everyone's part of a phase."""
-        self._phase = phase
-        self._awaited = set(self.members)
-        self._order = list(self.members)  # the fold goes in this order, whatever the order of arrival
-        self._waiting: dict[int, Payload] = {}
-        self._fold: Any = self.plan.phases[phase].empty()
-
-    def _take(self, client: int, part: Part) -> Outcome[Down]:
-        self._check(client, part)
-        with self._all_or_nothing():
-            self._awaited.remove(client)
-            self._waiting[client] = part.payload
-            self._upto[client] = part.upto
-            return self._advance()
-
-    def _check(self, client: int, part: Part) -> None:
-        known = self.covered.get(client, 0)
-        if part.upto < known:
-            raise RemoteProtocolError(f"client {client} has {part.upto} observations of {known}: was its history lost?")
-        phase = self.plan.phases[self._phase]
-        phase.check(self._draft, part.payload)
-        if not phase.speaks_for(part.payload, covered=known, upto=part.upto):
-            raise RemoteProtocolError(f"a part of client {client} does not have the observations that it claims")
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Undo what the end of a phase changed if merging fails, as it may on points that no kernel can take."""
-        if len(self._awaited) > 1:
-            yield
-            return
-        before = {name: copy(it) if isinstance(it, list | dict | set) else it for name, it in vars(self).items()}
-        try:
-            yield
-        except Exception:
-            vars(self).update(before)
-            raise
-
-    def _advance(self) -> Outcome[Down]:
-        """Fold what has come in client order; when all is in, merge and send down."""
-        phase = self.plan.phases[self._phase]
-        while self._order and self._order[0] in self._waiting:
-            client = self._order.pop(0)
-            self._fold = phase.add(self._fold, client, self._waiting.pop(client))
-        if self._order:
-            return Outcome()
-        merged = phase.finish(self._draft, self._fold)
-        self._draft = self._absorb(self.epoch, self._phase, lambda: self._absorbed(phase, merged))
-        if self._phase + 1 == len(self.plan.phases):
-            return self._install(merged)
-        done = self._phase
-        self._open(done + 1)
-        return Outcome(
-            send=tuple(
-                (c, Merged(epoch=self.epoch, phase=done, payload=phase.address(merged, c))) for c in self.members
-            )
-        )
-
-    def _absorbed(self, phase: Phase, merged: Any) -> Belief:
-        draft = phase.absorb(self._draft, phase.whole(merged))
-        return sound(draft) if self._phase + 1 == len(self.plan.phases) else draft
-
-    def _install(self, merged: Any) -> Outcome[Down]:
-        self.belief, self.state = self._draft, ServerState.IDLE
-        self.covered = self._upto if self.plan.forgets_departed else self.covered | self._upto
-        address, clients = self.plan.phases[-1].address, len(self.members)
-        installs: list[tuple[int, Down]] = [
-            (c, Install(epoch=self.epoch, covered=self.covered[c], clients=clients, payload=address(merged, c)))
-            for c in self.members
-        ]
-        return Outcome(send=(*installs, *self._welcomes()), installed=self.epoch)
-
-    def _join(self, client: int, join: Join) -> Outcome[Down]:
-        # a member that asks again is back before its leaving was noticed
-        left = self._leave(client) if client in self.members else Outcome[Down]()
-        self._stays[client] = join.stay
-        if client not in self._newcomers:
-            self._newcomers.append(client)
-        welcomes = self._welcomes() if self.state is ServerState.IDLE else ()
-        return Outcome(send=(*left.send, *welcomes), installed=left.installed)
-
-    def _welcome(self, client: int) -> Welcome:
-        self.members = sorted([*self.members, client])
-        return Welcome(
-            stay=self._stays[client],
-            epoch=self.epoch,
-            covered=self.covered.get(client, 0),
-            clients=len(self.members),
-            belief=_as_payload(self.belief),
-        )
-
-    def _leave(self, client: int) -> Outcome[Down]:
-        if client in self._newcomers:
-            self._newcomers.remove(client)
-            return Outcome()
-        if self.state is ServerState.IDLE:
-            self.members.remove(client)
-            return Outcome()
-        with self._all_or_nothing():
-            self.members.remove(client)
-            contributed = client not in self._awaited
-            if not (contributed and self._phase + 1 == len(self.plan.phases)):
-                self._upto.pop(client, None)  # the new belief will not have its points
-            if not contributed:
-                self._awaited.remove(client)
-                self._order.remove(client)
-            return self._advance() if self.members else self._abandon()
-
-    def _abandon(self) -> Outcome[Down]:
-        """Nobody is left to install anything: the belief stays as it was."""
-        self.state = ServerState.IDLE
-        return Outcome(send=self._welcomes())
-
-    def _welcomes(self) -> tuple[tuple[int, Down], ...]:
-        newcomers, self._newcomers = self._newcomers, []
-        return tuple((client, self._welcome(client)) for client in newcomers)
+# -- greetings ---------------------------------------------------------------------------------------------------------
 
 
-def _as_payload(belief: Belief) -> Payload:
-    """A belief for a newcomer; what only keeps books is not counted among its scalars."""
-    arrays = belief.arrays()
-    records = {name: arrays.pop(name) for name in BOOKKEEPING if name in arrays}
-    return Payload(values=arrays, records=records)
+def greeted(turn: Turn, link: int, hello: Hello) -> None:
+    """Somebody greets on a link: a newcomer, a member that was away, or one whose old link is not yet down."""
+    number = enrolled(turn, hello.name)
+    old = turn.hub.members[number].link
+    if old is not None and old != link:
+        turn.send.append((old, SetAside(reason="another link greeted under this name", final=True)))
+    other = turn.hub.links.get(link)
+    if other is not None and other != number:
+        lost(turn, link, None)  # a link that greets under another name is no longer its earlier member's
+    links = {each: who for each, who in turn.hub.links.items() if who != number}
+    turn.change(links={**links, link: number})
+    turn.change_member(number, link=link, hello=hello, status=Status.HELD, proved=False)
+    if _has_part(turn.hub, number) and not _in_step(turn.hub, hello):
+        # What the sync will have of it, the server can compare with what it has now only when that is known.
+        together.withdraw(turn, number)
+
+
+def answer_held(turn: Turn) -> None:
+    """Answer greetings, but those of members whose part is in a sync that they cannot go on with."""
+    for number in sorted(n for n, each in turn.hub.members.items() if each.status is Status.HELD):
+        member = turn.hub.members[number]
+        hello = member.hello
+        if hello is None:
+            continue
+        if _has_part(turn.hub, number) and not _in_step(turn.hub, hello):
+            continue
+        turn.change_member(number, status=Status.PRESENT)
+        ever = any(len(each.chain) for each in (member.lineage, *member.past.values()))
+        if hello.count < member.known or (ever and hello.incarnation != member.incarnation):
+            turn.change_member(number, status=Status.PROVING)
+            turn.tell(number, _welcome(turn.hub, member, prove=True))
+        else:
+            _answer(turn, number)
+
+
+def _has_part(hub: Hub, number: int) -> bool:
+    """Whether a part of a member is in the phase under way."""
+    return hub.sync is not None and number in hub.sync.contributions
+
+
+def _in_step(hub: Hub, hello: Hello) -> bool:
+    """Whether a member that greets takes part in the phase under way."""
+    return hub.sync is not None and hello.syncing == (hub.sync.epoch, hub.sync.phase)
+
+
+def enrolled(turn: Turn, name: str) -> int:
+    """The number of a name; a new one is put on the roster, and one that left is on it again."""
+    number = turn.hub.numbers.get(name)
+    if number is not None and turn.hub.members[number].status is not Status.LEFT:
+        return number
+    if number is None:
+        number = max(turn.hub.members, default=-1) + 1
+        base = None if turn.hub.plan.digest is None else turn.hub.plan.digest.blank()
+        member = Member(name=name, number=number, status=Status.AWAY, base=base)
+        turn.change(members={**turn.hub.members, number: member}, numbers={**turn.hub.numbers, name: number})
+    else:
+        turn.change_member(number, status=Status.AWAY)
+    turn.keep.append(Joined(name=name, number=number))
+    return number
+
+
+def _welcome(hub: Hub, member: Member, *, prove: bool = False, **more: Any) -> Welcome:
+    return Welcome(
+        number=member.number,
+        clients=hub.clients,
+        incarnation=member.incarnation,
+        known=member.known,
+        tip=member.lineage.chain.at(member.known),
+        prove=prove,
+        term=hub.term,
+        **more,
+    )
+
+
+def _answer(turn: Turn, number: int) -> None:
+    """Send a member that greeted what it lacks: a newer belief, an unanswered question, or nothing."""
+    hello = turn.hub.members[number].hello
+    assert hello is not None
+    if turn.hub.plan.digest is not None:
+        member = alone.shelved(turn, number)
+        assert member.libraries is not None
+        library = member.libraries.down.rows.size
+        turn.tell(number, _welcome(turn.hub, member, library=library))
+        alone.greeted(turn, member)
+        return
+    installed = turn.hub.installed
+    member = turn.change_member(number, held=hello.held)
+    behind = (hello.held, hello.mark) != (installed.label, installed.mark)
+    newer = together.newer(turn.hub, member) if behind else None
+    member = turn.change_member(number, held=installed.label)
+    question = _unanswered(turn, number, hello)
+    sync = turn.hub.sync
+    syncing = sync.epoch if sync is not None and number in sync.members else None
+    for message in (_welcome(turn.hub, member, syncing=syncing), newer, question):
+        if message is not None:
+            turn.tell(number, message)
+
+
+def _unanswered(turn: Turn, number: int, hello: Hello) -> Down | None:
+    """What a member of the sync under way has yet to answer; one that cannot go on with it is left out."""
+    sync = turn.hub.sync
+    if sync is None or number not in sync.members:
+        return None
+    epoch, phase = hello.syncing or (None, 0)
+    asked = number in sync.awaited
+    if epoch == sync.epoch and phase == sync.phase:
+        return Ask(epoch=sync.epoch, phase=phase, fired=number == sync.fired) if asked else None
+    if epoch == sync.epoch and phase == sync.phase - 1 and asked:
+        return together.repeated(turn.hub, number)
+    if epoch != sync.epoch and sync.phase == 0 and asked:
+        return Ask(epoch=sync.epoch, phase=0, fired=number == sync.fired)
+    together.withdraw(turn, number)
+    return None
+
+
+def proved(turn: Turn, number: int, chain: Chain) -> None:
+    """Find how many of a member's observations are known under any of its incarnations, and begin a new one there."""
+    member = turn.hub.members[number]
+    hello = member.hello
+    hashes = chain.payload.records.get("hashes")
+    if hello is None or hashes is None or hashes.ndim != 1 or len(hashes) < hello.count or hashes.dtype != np.uint64:
+        together.set_aside(turn, number, "a chain that does not have a hash for each observation")
+        return
+    lineages = {**member.past, member.incarnation: member.lineage}
+    agreed = {each: agreeing(lineage.chain.values, hashes) for each, lineage in lineages.items()}
+    best = max(agreed, key=lambda each: (agreed[each], each))
+    if best != member.incarnation or agreed[best] < member.known:
+        incarnation = max(lineages) + 1
+        turn.keep.append(Reborn(number=number, incarnation=incarnation, known=agreed[best], of=best))
+        reborn(turn, number, incarnation=incarnation, known=agreed[best], of=best)
+    turn.change_member(number, status=Status.PRESENT, proved=True)
+    together.withdraw(turn, number)
+    _answer(turn, member.number)
+
+
+def reborn(turn: Turn, number: int, *, incarnation: int, known: int, of: int) -> None:
+    """A member goes on from a beginning of what is known of it; the rest stays, as of a client that left."""
+    member = turn.hub.members[number]
+    past = {**member.past, member.incarnation: member.lineage}
+    lineage = past[of].upto(known) if known else NO_LINEAGE
+    turn.change_member(number, incarnation=incarnation, lineage=lineage, past=past, libraries=None)
+
+
+# -- members, links, time, work ----------------------------------------------------------------------------------------
+
+
+def heard(turn: Turn, number: int, dropped: str | None) -> None:
+    """A member that was slow is here again; it is sent what it missed."""
+    member = turn.hub.members[number]
+    if member.status is Status.SLOW:
+        turn.change_member(number, status=Status.PRESENT, held=turn.hub.installed.label)
+        if member.held != turn.hub.installed.label:
+            turn.tell(number, together.newer(turn.hub, member))
+    turn.dropped = dropped
+
+
+def requested(turn: Turn, number: int, request: Request) -> None:
+    """A member's trigger fired."""
+    heard(turn, number, None)
+    if number not in turn.hub.requests:
+        turn.change(requests=(*turn.hub.requests, number))
+
+
+def contributed(turn: Turn, number: int, part: Part) -> None:
+    """A part of the phase under way."""
+    together.take(turn, turn.hub.members[number], part)
+
+
+def uploaded(turn: Turn, number: int, upload: Upload) -> None:
+    """Observations for the log."""
+    alone.upload(turn, turn.hub.members[number], upload)
+
+
+def left(turn: Turn, number: int, leave: Leave) -> None:
+    """A member goes, and the others go on."""
+    turn.change(links={link: who for link, who in turn.hub.links.items() if who != number})
+    turn.change_member(number, status=Status.LEFT, link=None)
+    turn.keep.append(Departed(number=number))
+    together.withdraw(turn, number)
+
+
+def lost(turn: Turn, link: int, _: None) -> None:
+    """A link is down; a sync under way waits for its member as long as patience lasts."""
+    number = turn.hub.links[link]
+    turn.change(links={each: who for each, who in turn.hub.links.items() if each != link})
+    turn.change_member(number, status=Status.AWAY, link=None)
+    requests = tuple(each for each in turn.hub.requests if each != number)
+    turn.change(requests=requests, asks={k: v for k, v in turn.hub.asks.items() if k != number})
+
+
+def ticked(turn: Turn, _: int, now: float) -> None:
+    """Time has passed."""
+    if not math.isfinite(now):
+        raise InputError(f"now must be a finite number of seconds, not {now!r}")
+    turn.change(now=max(turn.hub.now, now) if turn.hub.knows_time else now, knows_time=True)
+    together.lose_patience(turn)
+
+
+def merged(turn: Turn, _: int, result: Any) -> None:
+    """A phase is merged."""
+    together.merged(turn, result)
+
+
+def built(turn: Turn, _: int, edition: Any) -> None:
+    """An edition of the digest is there."""
+    alone.built(turn, edition)
+
+
+def state_of(hub: Hub) -> ServerState:
+    """What is under way, by what the server is."""
+    if hub.sync is None:
+        return ServerState.IDLE if hub.owed is None else ServerState.BUILDING
+    return ServerState.GATHERING if hub.owed is None else ServerState.MERGING
+
+
+# -- the table ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Transition:
+    """What handles an event, and where it may lead."""
+
+    handler: Callable[[Turn, int, Any], None]
+    to: frozenset[ServerState]
+
+
+_S = ServerState
+_TOGETHER = (_S.IDLE, _S.GATHERING, _S.MERGING)
+_ALONE = (_S.IDLE, _S.BUILDING)
+_ALWAYS: tuple[tuple[type, Callable[..., None]], ...] = (
+    (Hello, greeted),
+    (Chain, proved),
+    (Leave, left),
+    (Lost, lost),
+    (Tick, ticked),
+    (Heard, heard),
+)
+
+#: Which events each state takes; what is not listed is refused, and nothing happens.
+SERVER_TRANSITIONS: dict[tuple[ServerState, type], Transition] = {
+    **{(_S.IDLE, event): Transition(handler, frozenset(_S)) for event, handler in _ALWAYS},
+    **{(_S.GATHERING, event): Transition(handler, frozenset(_TOGETHER)) for event, handler in _ALWAYS},
+    **{(_S.MERGING, event): Transition(handler, frozenset({_S.MERGING})) for event, handler in _ALWAYS},
+    **{(_S.BUILDING, event): Transition(handler, frozenset({_S.BUILDING})) for event, handler in _ALWAYS},
+    (_S.IDLE, Request): Transition(requested, frozenset({_S.IDLE, _S.GATHERING})),
+    (_S.GATHERING, Part): Transition(contributed, frozenset(_TOGETHER)),
+    (_S.MERGING, Done): Transition(merged, frozenset(_TOGETHER)),
+    (_S.IDLE, Upload): Transition(uploaded, frozenset(_ALONE)),
+    (_S.BUILDING, Upload): Transition(uploaded, frozenset({_S.BUILDING})),
+    (_S.BUILDING, Done): Transition(built, frozenset(_ALONE)),
+}

@@ -28,9 +28,9 @@ def play(
     delivery: Delivery | None = None,
 ) -> Run:
     """Every client in turn, round by round: choose, observe, and deliver whatever messages that brings about."""
-    recorder = Recorder(clients=clients, rounds=rounds)
     plan = algorithm.plan(instance.dim)
-    network = Network(plan, clients=clients, seed=seed, ledger=recorder.ledger, delivery=delivery)
+    recorder = Recorder(plan, clients=clients, rounds=rounds)
+    network = Network(plan, clients=clients, seed=seed, ledger=recorder.ledger, delivery=delivery, strict=True)
     seconds = 0.0
     for index in range(rounds):
         round_ = check_round(instance.round(index), index=index, clients=clients, dim=instance.dim)
@@ -46,11 +46,11 @@ def play(
 
 
 def _interact(client: Client, round_: Round, network: Network, recorder: Recorder, *, step: int) -> int:
-    i = client.number
+    i = client.learner.number
     available = np.arange(round_.arms.shape[1]) if round_.mask is None else np.flatnonzero(round_.mask[i])
     decision = client.choose(round_.arms[i, available])
     arm = int(available[decision.arm])
-    outcome = client.observe(decision.id, float(round_.rewards[i, arm]))
-    if outcome.send and network.settle(outcome):
-        recorder.sync_done(step, network.server.belief)
+    network.settle(i, client.observe(decision, float(round_.rewards[i, arm])))
+    recorder.exchanged(step, network.installed)
+    recorder.downloaded(step, network.downloads)
     return arm

@@ -2,87 +2,217 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from laconic.beliefs import Belief
+from laconic.errors import LaconicError
 from laconic.protocol.client import Client
-from laconic.protocol.codec import decode, encode
+from laconic.protocol.codec import Codec
+from laconic.protocol.digests import Held
 from laconic.protocol.ledger import Direction, Ledger
-from laconic.protocol.messages import (
-    Ask,
-    Down,
-    Install,
-    Join,
-    Leave,
-    Merged,
-    Message,
-    Part,
-    Request,
-    Up,
-    Welcome,
-)
-from laconic.protocol.outcome import AbsorbTogether, Outcome
+from laconic.protocol.messages import Down, Up
+from laconic.protocol.outcome import BuildOnce, Outcome, Work
 from laconic.protocol.plan import Plan
+from laconic.protocol.records import Record
+from laconic.protocol.roster import Patience
 from laconic.protocol.server import Server
+from laconic.protocol.session import TRANSITIONS, Local
 
 
 @dataclass(frozen=True)
 class Delivery:
-    """How messages travel: in order or shuffled by a generator, as objects or through bytes."""
+    """How messages travel: first come, first served or in an order that a generator draws, as objects or through bytes.
+
+    Each link keeps its order, as a connection does.
+    """
 
     shuffle: np.random.Generator | None = None
     through_bytes: bool = False
 
 
+#: Where the server's own records and work are found, among those of clients by number.
+SERVER = -1
+
+
 class Network:
-    """Clients and a server in one process."""
+    """Clients and a server joined by links, one a client; each link keeps its order, and may be cut.
+
+    Work is done as soon as it is owed, but for members who are ``slow``. ``share`` is False where each member is to do
+    its own work, as in processes of their own; with ``keep`` all records are kept, in memory. In a ``strict`` one work
+    that fails raises, where a member would otherwise give up its link and greet anew.
+    """
 
     def __init__(
-        self, plan: Plan, *, clients: int, seed: int, ledger: Ledger, delivery: Delivery | None = None
+        self,
+        plan: Plan,
+        *,
+        clients: int | Iterable[int],
+        seed: int,
+        ledger: Ledger | None = None,
+        delivery: Delivery | None = None,
+        share: bool = True,
+        keep: bool = False,
+        patience: Patience | None = None,
+        strict: bool = False,
     ) -> None:
-        absorb = AbsorbTogether()
-        self.server = Server(plan, members=range(clients), absorb=absorb)
-        self.clients = {i: Client(plan, number=i, seed=seed, clients=clients, absorb=absorb) for i in range(clients)}
-        self.ledger = ledger
+        numbers = list(range(clients) if isinstance(clients, int) else clients)
+        self.plan, self.seed, self.keep, self.strict = plan, seed, keep, strict
+        self.server = Server(plan, members=numbers, patience=patience)
+        self.server.tick(0.0)
+        self.clients: dict[int, Client] = {}
+        self.ledger = Ledger(plan) if ledger is None else ledger
+        self.installed: list[Belief] = []  # by syncs, or where there are none by clients
+        self.downloads: list[tuple[int, Held]] = []  # versions of a digest that clients came to hold
+        self.up: dict[int, deque[Up]] = {}
+        self.down: dict[int, deque[Down]] = {}
+        self.links: dict[int, int] = {}  # each client's newest
+        self._receivers: dict[int, int] = {}  # whose a link is
+        self.slow: set[int] = set()
+        self.owed: dict[int, deque[Work]] = defaultdict(deque)  # by those who are slow
+        self.records: dict[int, list[Record]] = {SERVER: [self.server.opened]}
+        self._arrived: deque[tuple[Direction, int]] = deque()  # which queues got a message, in that order
+        self._codec = Codec(plan)
         self._delivery = delivery or Delivery()
-        self._waiting: deque[tuple[Direction, int, Message]] = deque()
+        self._share = BuildOnce() if share else None
+        for number in numbers:
+            self.add(number, clients=len(numbers))
 
-    def settle(self, outcome: Outcome[Up]) -> bool:
-        """Deliver these messages and all that follow from them; True when a belief was installed."""
-        epoch = self.server.epoch
-        self._post("up", outcome)
-        while self._waiting:
-            direction, client, message = self._next()
-            if direction == "up":
-                self._post("down", self.server.receive(client, message))  # type: ignore[arg-type]
-            elif client in self.clients:
-                self._post("up", self.clients[client].receive(message))  # type: ignore[arg-type]
-        return self.server.epoch > epoch
+    def add(self, number: int, *, clients: int = 1, member: bool = True) -> Client:
+        """One more client, with nothing observed; one that is no member has yet to greet."""
+        client = Client(self.plan, number=number, seed=self.seed, clients=clients, member=member)
+        self.clients[number] = client
+        self._link(number, number)
+        self.up[number], self.down[number] = deque(), deque()
+        self.records[number] = [client.born]
+        return client
 
-    def _post(self, direction: Direction, outcome: Outcome[Up] | Outcome[Down]) -> None:
-        for client, message in outcome.send:
-            self.ledger.record(
-                message, epoch=self._epoch(message), phase=self._phase(message), direction=direction, client=client
-            )
-            travelling = decode(encode(message)) if self._delivery.through_bytes else message
-            self._waiting.append((direction, client, travelling))
+    # -- links ---------------------------------------------------------------------------------------------------
 
-    def _next(self) -> tuple[Direction, int, Message]:
-        if self._delivery.shuffle is not None:
-            self._waiting.rotate(-int(self._delivery.shuffle.integers(len(self._waiting))))
-        return self._waiting.popleft()
+    def cut(self, number: int, *, noticed: bool = True) -> None:
+        """Break a client's link: what is on its way is lost, and the server need not have ``noticed``."""
+        self.up[number].clear()
+        self.down[number].clear()
+        self._arrived = deque(each for each in self._arrived if each[1] != number)
+        if TRANSITIONS.get((self.clients[number].state, Local.LOST)) is not None:
+            self.post(number, self.clients[number].lose())
+        if noticed:
+            self.post_down(self.server.lose(self.links[number]))
 
-    def _epoch(self, message: Message) -> int:
-        """The epoch that a message counts towards: a request belongs to the sync that it starts."""
-        if isinstance(message, Request):
-            return message.epoch + 1
-        return message.epoch if isinstance(message, Part | Ask | Merged | Install | Welcome) else self.server.epoch
+    def greet(self, number: int) -> None:
+        """Give a client a new link, on which it greets."""
+        self._link(number, max(*self.links.values(), *self.links) + 1)
+        self.post(number, self.clients[number].greet())
 
-    def _phase(self, message: Message) -> str:
-        if isinstance(message, Part | Merged):
-            return self.server.plan.phases[message.phase].name
-        if isinstance(message, Install):
-            return self.server.plan.phases[-1].name
-        return "membership" if isinstance(message, Join | Leave | Welcome) else "control"
+    def _link(self, number: int, link: int) -> None:
+        self._receivers.pop(self.links.get(number, link), None)
+        self.links[number], self._receivers[link] = link, number
+
+    def tick(self, now: float) -> None:
+        """Tell the server the time."""
+        self.post_down(self.server.tick(now))
+
+    # -- moving messages -----------------------------------------------------------------------------------------
+
+    def post(self, number: int, outcome: Outcome[Up]) -> None:
+        """Queue what a client sends, and do what work it owes."""
+        self._keep(number, outcome)
+        if outcome.installed is not None and not self.plan.phases:
+            self.installed.append(outcome.installed)
+            held = self.clients[number].held
+            self.downloads += [] if held is None else [(number, held)]
+        for message in outcome.send:
+            self._put("up", number, message)
+        self._work(number, outcome.compute)
+
+    def post_down(self, outcome: Outcome[tuple[int, Down]]) -> None:
+        """Queue what the server sends, and do what work it owes."""
+        self._keep(SERVER, outcome)
+        if outcome.installed is not None:
+            self.installed.append(outcome.installed)
+        for link, message in outcome.send:
+            if link in self._receivers:  # else it is one that was cut
+                self._put("down", self._receivers[link], message)
+        self._work(SERVER, outcome.compute)
+
+    def settle(self, number: int, outcome: Outcome[Up]) -> None:
+        """Deliver what a client sends and all that follows from it."""
+        self.post(number, outcome)
+        self.drain()
+
+    def drain(self) -> None:
+        """Deliver everything, and all that follows from it."""
+        while self._arrived:
+            self.deliver(*self._next())
+
+    def deliver(self, direction: Direction, number: int) -> Outcome[Any]:
+        """Hand over the oldest message of a queue."""
+        message = self.take(direction, number)
+        return self.to_server(number, message) if direction == "up" else self.to_client(number, message)
+
+    def take(self, direction: Direction, number: int) -> Any:
+        """Take the oldest message out of a queue."""
+        self._arrived.remove((direction, number))
+        return (self.up if direction == "up" else self.down)[number].popleft()
+
+    def to_server(self, number: int, message: Up) -> Outcome[tuple[int, Down]]:
+        """Hand the server a message, now."""
+        outcome = self.server.receive(self.links[number], message)
+        self.post_down(outcome)
+        return outcome
+
+    def to_client(self, number: int, message: Down) -> Outcome[Up]:
+        """Hand a client a message, now."""
+        outcome = self.clients[number].receive(message)
+        self.post(number, outcome)
+        return outcome
+
+    def waiting(self) -> list[tuple[Direction, int]]:
+        """The queues that are not empty, those of clients first."""
+        ways: tuple[tuple[Direction, Mapping[int, deque[Any]]], ...] = (("up", self.up), ("down", self.down))
+        return [(way, number) for way, queues in ways for number, queue in queues.items() if queue]
+
+    def finish(self, who: int) -> None:
+        """Do the oldest work of somebody who is slow, or of the `SERVER`."""
+        self._done(who, self.owed[who].popleft())
+
+    def _work(self, who: int, compute: tuple[Work, ...]) -> None:
+        for work in compute:
+            if who in self.slow:
+                self.owed[who].append(work)
+            else:
+                self._done(who, work)
+
+    def _done(self, who: int, work: Work) -> None:
+        result = self._result(work)
+        if who == SERVER:
+            self.post_down(self.server.done(work, result))
+        else:
+            self.post(who, self.clients[who].done(work, result))
+
+    def _result(self, work: Work) -> Any:
+        try:
+            return work.result() if self._share is None else work.result(self._share)
+        except LaconicError as error:
+            if self.strict:
+                raise
+            return error
+
+    def _keep(self, who: int, outcome: Outcome[Any]) -> None:
+        if self.keep:
+            self.records[who] += outcome.keep
+
+    def _put(self, direction: Direction, number: int, message: Any) -> None:
+        self.ledger.record(message, direction=direction, client=number)
+        travelling = self._codec.decode(self._codec.encode(message)) if self._delivery.through_bytes else message
+        (self.up if direction == "up" else self.down)[number].append(travelling)
+        self._arrived.append((direction, number))
+
+    def _next(self) -> tuple[Direction, int]:
+        if self._delivery.shuffle is None:
+            return self._arrived[0]
+        return self._arrived[int(self._delivery.shuffle.integers(len(self._arrived)))]

@@ -12,7 +12,47 @@ from laconic.algorithms import Algorithm
 from laconic.arrays import Floats, Ints
 from laconic.beliefs import Belief
 from laconic.problems.base import Round
+from laconic.protocol.digests import Held
 from laconic.protocol.ledger import Ledger
+from laconic.protocol.plan import Plan
+
+
+@dataclass(frozen=True)
+class Download:
+    """A version of a digest as a client came to hold it, with what its certificate says."""
+
+    step: int  # after which step t = 1 … NT it came
+    client: int
+    version: int
+    length: int  # observations of all clients that it has
+    raw: bool  # True where it is made of all points as they are
+    atoms: int  # how many there are; 0 where it is raw
+    d_eff: float
+    e_lo: float
+    e_hi: float
+    kappa: float
+    beta: float
+
+    @classmethod
+    def of(cls, step: int, client: int, held: Held) -> Download:
+        """What is worth knowing of a version; without a certificate it is exact."""
+        said = held.certificate
+        e_lo, e_hi, kappa, beta = (
+            (0.0, 0.0, 1.0, 0.0) if said is None else (said.e_lo, said.e_hi, said.kappa, said.beta)
+        )
+        return cls(
+            step=step,
+            client=client,
+            version=held.number,
+            length=held.built.length,
+            raw=held.atoms is None,
+            atoms=0 if held.atoms is None else len(held.atoms),
+            d_eff=held.d_eff,
+            e_lo=e_lo,
+            e_hi=e_hi,
+            kappa=kappa,
+            beta=beta,
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,6 +70,7 @@ class Run:
     scalars_at_sync: Ints  # all scalars sent up to and with each sync
     ledger: Ledger
     seconds: float  # without making the problem's arms
+    versions: tuple[Download, ...] = ()  # of a digest, as clients were sent them; empty where there is none
 
     @property
     def regret(self) -> float:
@@ -78,12 +119,13 @@ class Run:
 class Recorder:
     """Gathers a run as it happens."""
 
-    def __init__(self, *, clients: int, rounds: int) -> None:
+    def __init__(self, plan: Plan, *, clients: int, rounds: int) -> None:
         self.clients = clients
         self.choices = np.zeros(clients * rounds, dtype=np.int32)
         self.regrets = np.zeros(clients * rounds)
-        self.ledger = Ledger()
+        self.ledger = Ledger(plan)
         self._syncs: list[tuple[int, int | None, int]] = []
+        self._versions: list[Download] = []
 
     def round_done(self, index: int, round_: Round, choices: NDArray[np.int32]) -> None:
         """Note what all clients chose in a round."""
@@ -92,6 +134,17 @@ class Recorder:
         chosen = np.take_along_axis(means, choices[:, None].astype(np.int64), axis=1)[:, 0]
         self.choices[steps] = choices
         self.regrets[steps] = means.max(axis=1) - chosen
+
+    def exchanged(self, step: int, installed: list[Belief]) -> None:
+        """Note the beliefs that were installed after a step, and empty the list."""
+        for belief in installed:
+            self.sync_done(step, belief)
+        installed.clear()
+
+    def downloaded(self, step: int, downloads: list[tuple[int, Held]]) -> None:
+        """Note the versions that clients came to hold after a step, and empty the list."""
+        self._versions += [Download.of(step, client, held) for client, held in downloads]
+        downloads.clear()
 
     def sync_done(self, step: int, belief: Belief) -> None:
         """Note a sync that ran after step ``step`` = 1 … NT."""
@@ -113,4 +166,5 @@ class Recorder:
             scalars_at_sync=np.array(scalars, dtype=np.int64),
             ledger=self.ledger,
             seconds=seconds,
+            versions=tuple(self._versions),
         )

@@ -12,18 +12,23 @@ used wherever ours can.
 
 from laconic.testing.algorithms import check_algorithm
 from laconic.testing.beliefs import check_belief
+from laconic.testing.digests import check_digest
 from laconic.testing.kernels import check_kernel
 from laconic.testing.phases import check_phase
 from laconic.testing.problems import check_problem
 from laconic.testing.runtimes import check_runtime
+from laconic.testing.simulation import SimulationFailure, simulate
 from laconic.testing.triggers import check_trigger
 
 __all__ = [
+    "SimulationFailure",
     "check_algorithm",
     "check_belief",
+    "check_digest",
     "check_kernel",
     "check_phase",
     "check_problem",
     "check_runtime",
     "check_trigger",
+    "simulate",
 ]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from laconic.arrays import Floats
-from laconic.beliefs import Belief, View
-from laconic.protocol.codec import decode, encode
-from laconic.protocol.messages import Payload, Welcome, payload_of
-from laconic.protocol.received import belief_of
+from laconic.beliefs import Belief, View, belief_hash
+from laconic.errors import RemoteProtocolError
+from laconic.protocol.codec import Codec
+from laconic.protocol.messages import BLANK, Newer, Payload, payload_of
 from laconic.tail import Tail
 from laconic.testing.claims import (
     CLOSE_IN_SINGLE,
@@ -33,7 +34,8 @@ def check_belief(belief: Belief, *, template: Belief | None = None) -> None:
     """Check a belief, empty or not; ``template`` is the one of its plan, from which a saved one is restored.
 
     Its views must have the right shapes and no negative variance, its covariance must be that of its features, a tail
-    on top of it must predict what conditioning says, and its arrays must be all that it takes to make it again.
+    on top of it must predict what conditioning says, and its arrays must be all that it takes to make it again, and
+    damaged ones refused.
     """
     subject = Subject(f"belief {type(belief).__name__}")
     _check_properties(subject, belief)
@@ -44,11 +46,15 @@ def check_belief(belief: Belief, *, template: Belief | None = None) -> None:
 
 
 def _check_properties(subject: Subject, belief: Belief) -> None:
-    with subject.calling("one of dim, lam, rank, dictionary_size and information"):
-        dim, lam, rank = belief.dim, belief.lam, belief.rank
+    with subject.calling("one of dim, lam, rank, width, dictionary_size, information, bookkeeping and is_sound()"):
+        dim, lam, rank, width = belief.dim, belief.lam, belief.rank, belief.width
         size, information = belief.dictionary_size, belief.information
+        books, is_sound = belief.bookkeeping, belief.is_sound()
     subject.claim(isinstance(dim, int) and dim > 0, f"dim must be a whole number above 0, not {dim!r}")
     subject.claim(np.isfinite(lam) and lam > 0, f"lam must be a finite number above 0, not {lam!r}")
+    subject.claim(isinstance(books, frozenset), f"bookkeeping must be a frozenset of names, not {books!r}")
+    subject.claim(is_sound is True, f"is_sound() is {is_sound!r}, but what it says is finite")
+    subject.claim(isinstance(width, int) and width >= 0, f"width must be a whole number, not {width!r}")
     for name, value in (("rank", rank), ("dictionary_size", size)):
         subject.claim(
             value is None or (isinstance(value, int) and value >= 0),
@@ -84,7 +90,7 @@ def _check_shapes(subject: Subject, belief: Belief, X: Floats) -> None:
     view = _view(subject, belief, given)
     subject.claim(same(given, X), "it changes the points that it is given")
     subject.claim(isinstance(view, View), f"view(X) must be a View, not {type(view).__name__}")
-    coordinates = len(view.features) if belief.rank is None else belief.rank
+    coordinates = belief.width if belief.rank is None else belief.rank
     require_array(subject, view.points, name="points", shape=X.shape)
     require_array(subject, view.features, name="features", shape=(coordinates, m), single=True)
     single = view.features.dtype == np.float32
@@ -156,13 +162,39 @@ def _check_round_trip(subject: Subject, belief: Belief, template: Belief) -> Non
         arrays = belief.arrays()
     for name, array in arrays.items():
         require_array(subject, array, name=f"arrays()[{name!r}]", shape=np.shape(array))
-    welcome = Welcome(epoch=0, covered=0, clients=1, belief=Payload(values=arrays))
+    newer = Newer(epoch=BLANK, base=BLANK, covered=0, clients=1, payload=Payload(values=arrays), whole=True)
+    codec = Codec(plan=None)
     with subject.calling("encoding and decoding arrays()"):
-        received = payload_of(decode(encode(welcome))).values
-    with subject.calling("laconic.protocol.received.belief_of(template, arrays)"):
-        twin = belief_of(template, received)
+        received = payload_of(codec.decode(codec.encode(newer))).values
+    with subject.calling("template.from_arrays(arrays)"):
+        twin = template.from_arrays(received)
     subject.claim(type(twin) is type(belief), f"it comes back as {type(twin).__name__}")
     for name in ("dim", "lam", "rank", "dictionary_size", "information"):
         was, now = getattr(belief, name), getattr(twin, name)
         subject.claim(was == now, f"{name} was {was!r} and is {now!r}")
+    subject.claim(belief_hash(twin) == belief_hash(belief), "its arrays are not the same to the last bit")
     subject.claim(same_belief(twin, belief), "it does not say the same to the last bit")
+    _check_refusals(subject.at("from_arrays"), template, received)
+
+
+def _check_refusals(subject: Subject, template: Belief, arrays: Mapping[str, Floats]) -> None:
+    for how, damaged in _damaged(arrays):
+        here = subject.at(f"from_arrays, given arrays {how}")
+        with here.calling("it must refuse them with RemoteProtocolError, but"):
+            try:
+                template.from_arrays(damaged)
+            except RemoteProtocolError:
+                continue
+        here.claim(False, "it must refuse them with RemoteProtocolError, but takes them")
+
+
+def _damaged(arrays: Mapping[str, Floats]) -> Iterator[tuple[str, dict[str, Floats]]]:
+    """Arrays of no belief, which the codec lets pass or a store may hold."""
+    yield "with one of another name", {**arrays, "an array of another name": np.zeros(3)}
+    for name, array in arrays.items():
+        yield f"without {name!r}", {other: values for other, values in arrays.items() if other != name}
+        yield f"whose {name!r} has one more axis", {**arrays, name: array[None]}
+        if array.size:
+            spoilt = array.copy()
+            spoilt.flat[0] = np.nan
+            yield f"whose {name!r} is not finite", {**arrays, name: spoilt}

@@ -118,7 +118,7 @@ def copied(payload: Payload) -> Payload:
 
 def same_payload(a: Payload, b: Payload) -> bool:
     """Payloads equal to the last bit."""
-    return same_arrays(a.values, b.values) and a.control == b.control
+    return same_arrays(a.values, b.values) and same_arrays(a.records, b.records) and a.control == b.control
 
 
 def require_array(subject: Subject, value: Any, *, name: str, shape: tuple[int, ...], single: bool = False) -> None:

@@ -11,6 +11,7 @@ from laconic.algorithms import (
     ApproxDisKernelUCB,
     DisKernelUCB,
     DisLinUCB,
+    LaconicUCB,
     NKernelUCB,
     OneKernelUCB,
     Random,
@@ -18,6 +19,7 @@ from laconic.algorithms import (
 from laconic.exploration import Theory
 from laconic.kernels import Gaussian, Matern
 from laconic.problems import Catalogue, Cosine, Log, Problem
+from laconic.protocol.digests import AllPoints
 from laconic.runtimes import loopback
 from laconic.runtimes.trace import Run
 from laconic.testing.claims import Subject, points, rewards, shown
@@ -43,11 +45,14 @@ def _algorithms() -> tuple[Algorithm, ...]:
     return (
         DisKernelUCB(D=3.0),
         DisKernelUCB(Matern(nu=1.5), D=6.0, lam=0.3, alpha=Theory()),
+        DisKernelUCB(D=3.0, together=False),
         OneKernelUCB(alpha=0.5),
         NKernelUCB(Gaussian(gamma=0.5)),
         DisLinUCB(D=2.0),
         ApproxDisKernelUCB(D=1.5),
         ApproxDisKernelUCB(D=1.0, lam=0.5, qbar=1.0, alpha=Theory(), cold_start="local"),
+        LaconicUCB(lam=0.1),
+        LaconicUCB(Matern(nu=1.5), delta=2.0, alpha=Theory(), digest=AllPoints()),
         Random(),
     )
 

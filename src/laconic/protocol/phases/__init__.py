@@ -3,17 +3,13 @@
 from laconic.protocol.phases.base import Phase
 from laconic.protocol.phases.data import ShareData
 from laconic.protocol.phases.dictionary import AgreeOnDictionary
-from laconic.protocol.phases.mail import Mail
-from laconic.protocol.phases.members import Member, Members
-from laconic.protocol.phases.statistics import ShareStatistics, check_statistics
+from laconic.protocol.phases.member import Member
+from laconic.protocol.phases.statistics import ShareStatistics
 
 __all__ = [
     "AgreeOnDictionary",
-    "Mail",
     "Member",
-    "Members",
     "Phase",
     "ShareData",
     "ShareStatistics",
-    "check_statistics",
 ]

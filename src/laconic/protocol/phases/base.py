@@ -1,17 +1,20 @@
 """A phase: one all-reduce of a sync, as a few pure functions.
 
-contribute (client) → add, … (server, in client order) → finish → address (by client) → complete → absorb (everyone)
+contribute (client) → add, … (server, as parts come) → finish → address (by client) → complete → absorb (everyone)
 """
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from laconic.arrays import Floats
 from laconic.beliefs import Belief
 from laconic.errors import LocalProtocolError
 from laconic.protocol.messages import Payload
-from laconic.protocol.phases.mail import Mail
-from laconic.protocol.phases.members import Member, Members
+from laconic.protocol.phases.member import Member
+from laconic.protocol.phases.payloads import points_of
+from laconic.protocol.shapes import Layout
+from laconic.protocol.wire import EXACT, Wire
 
 
 class Phase:
@@ -20,6 +23,17 @@ class Phase:
     name: ClassVar[str] = "phase"
     #: True when a belief is made anew from whole histories, so that points of clients that left are lost.
     replaces: bool = False
+    #: True when a part has the points of all observations that the belief lacks, so that others can hash them.
+    shows_points: ClassVar[bool] = False
+    #: True when what a sync adds can be added later to the belief before it (see `joined` and `caught_up`).
+    increments: ClassVar[bool] = False
+    #: What its payloads hold, both ways, so that names and shapes need not travel; None where each says its own.
+    layout: ClassVar[Layout | None] = None
+
+    @property
+    def rounding(self) -> Wire:
+        """The wire that observations are rounded to before anybody learns from them; the plan's must be the same."""
+        return EXACT
 
     def contribute(self, member: Member) -> Payload:
         """A client's part."""
@@ -28,16 +42,27 @@ class Phase:
     def check(self, draft: Belief, part: Payload) -> None:
         """Refuse a part, or a merged result, that does not fit the draft."""
 
+    def check_result(self, draft: Belief, merged: Payload) -> None:
+        """Refuse a merged result, on a client, where a part would be; what is costly is left to absorbing it."""
+        self.check(draft, merged)
+
     def speaks_for(self, part: Payload, *, covered: int, upto: int) -> bool:
-        """Whether a part has what its sender says: its first ``upto`` observations, of which ``covered`` were known."""
+        """Whether a part may be of its sender's first ``upto`` observations, of which ``covered`` were known.
+
+        False refuses it; `RemoteProtocolError` does so in words of the phase's own.
+        """
         return True
+
+    def shown(self, part: Payload, dim: int) -> tuple[Floats, Floats]:
+        """The observations in a part, of a phase that shows them."""
+        return points_of(part, dim)
 
     def empty(self) -> Any:
         """The state of the fold before the first part."""
         return ()
 
     def add(self, state: Any, client: int, part: Payload) -> Any:
-        """The state with one more part; parts come in client order."""
+        """The state with one more part; parts come in any order, and once each."""
         return (*state, part)
 
     def finish(self, draft: Belief, state: Any) -> Any:
@@ -60,16 +85,14 @@ class Phase:
         """The draft that has taken the merged result in."""
         raise LocalProtocolError(f"{type(self).__name__} does not say how a belief absorbs its result")
 
-    def gather(self, members: Members) -> tuple[Any, Mail]:
-        """The merged result of everyone's part, and what they would send; override where one pass does for all."""
-        parts = [self.contribute(members.member(client)) for client in range(len(members))]
-        state = self.empty()
-        for client, part in enumerate(parts):
-            state = self.add(state, client, part)
-        return self.finish(members.draft, state), Mail.each(parts)
+    def joined(self, results: list[Payload]) -> Payload:
+        """The results of several syncs, one after the other, for a client that missed them."""
+        raise LocalProtocolError(f"{type(self).__name__} does not say how results are joined")
 
-    def spread(self, merged: Any, count: int) -> Mail:
-        """What would go down to each of ``count`` clients."""
-        if type(self).address is Phase.address:
-            return Mail.same(self.whole(merged), count)
-        return Mail.each([self.address(merged, client) for client in range(count)])
+    def caught_up(self, belief: Belief, joined: Payload) -> Belief:
+        """The belief after the syncs whose results were joined."""
+        raise LocalProtocolError(f"{type(self).__name__} does not say how a belief catches up")
+
+    def culprits(self, draft: Belief, state: Any) -> list[int]:
+        """The clients whose parts cannot be absorbed even alone, where parts that were taken cannot be merged."""
+        return []

@@ -7,29 +7,58 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec.structs import replace
 
-from laconic.arrays import Ints
-from laconic.beliefs import Belief, ExactBelief
-from laconic.errors import InputError, RemoteProtocolError
+from laconic.arrays import Floats, Ints
+from laconic.beliefs import Belief, expect_bounded
+from laconic.errors import LaconicError, RemoteProtocolError
 from laconic.protocol.messages import Payload
 from laconic.protocol.phases.base import Phase
-from laconic.protocol.phases.mail import Mail
-from laconic.protocol.phases.members import Member, Members
-from laconic.protocol.phases.payloads import check_points, joined, points_of, whole_number
+from laconic.protocol.phases.member import Member
+from laconic.protocol.phases.payloads import (
+    check_points,
+    expect_count,
+    joined,
+    packed_points,
+    points_of,
+    unpacked_points,
+    whole_number,
+)
+from laconic.protocol.shapes import Layout
+from laconic.protocol.wire import EXACT, FloatWire, Wire, as_wire
+
+#: Points of one type, and points each in the form that it needs.
+ONE_FORM = Layout(values={"points": ("n", "d"), "rewards": ("n",)}, control={"offset": int})
+ANY_FORM = Layout(
+    values={"points": ("n", "d"), "rewards": ("y",), "wide": ("w", "d"), "exact": ("e", "d")},
+    records={"forms": ("f",)},
+    control={"offset": int},
+)
 
 
 @dataclass(frozen=True, eq=False)
-class _SharedData:
+class SharedData:
     """All new points in client order, and how many of them are each client's own."""
 
     payload: Payload
     clients: Ints  # ascending
     counts: Ints
+    wire: Wire = EXACT
 
     @cached_property
     def stops(self) -> Ints:
         """Where each client's own points end."""
         return np.cumsum(self.counts)
+
+    @cached_property
+    def to_others(self) -> Payload:
+        """What goes down to clients that have nothing of it: one object, so that it is encoded once."""
+        return self.without(0, 0)
+
+    def without(self, start: int, stop: int) -> Payload:
+        """All points but those from ``start`` to ``stop``, as they travel, and where these go."""
+        X, y = (np.delete(self.payload.values[name], slice(start, stop), axis=0) for name in ("points", "rewards"))
+        return replace(packed_points(X, y, self.wire), control={"offset": float(start)})
 
     def span(self, client: int) -> tuple[int, int]:
         """Where a client's own points begin and end; nowhere for a client without a part."""
@@ -41,42 +70,75 @@ class _SharedData:
 
 @dataclass(frozen=True)
 class ShareData(Phase):
-    """Raw points not yet shared go up; each client is sent those that it lacks (Alg. 1)."""
+    """Raw points not yet shared go up; each client is sent those that it lacks (Alg. 1).
+
+    They are in the numbers of ``wire``. A plan's wire must be the same, so that a client learns from its points as
+    others will have them.
+    """
+
+    wire: Wire = EXACT
 
     name: ClassVar[str] = "share data"
+    shows_points: ClassVar[bool] = True
+    increments: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "wire", as_wire(self.wire))
+
+    @property
+    def layout(self) -> Layout:  # type: ignore[override]
+        return ONE_FORM if isinstance(self.wire, FloatWire) else ANY_FORM
+
+    @property
+    def rounding(self) -> Wire:
+        return self.wire
 
     def contribute(self, member: Member) -> Payload:
-        return Payload(values={"points": member.points[member.covered :], "rewards": member.rewards[member.covered :]})
+        return packed_points(member.points[member.covered :], member.rewards[member.covered :], self.wire)
 
     def check(self, draft: Belief, part: Payload) -> None:
-        check_points(part, draft.dim)
+        check_points(unpacked_points(part, draft.dim, self.wire), draft)
+
+    def check_result(self, draft: Belief, merged: Payload) -> None:
+        points, rewards = self.shown(merged, draft.dim)
+        expect_bounded({"points": points, "rewards": rewards})
+
+    def shown(self, part: Payload, dim: int) -> tuple[Floats, Floats]:
+        return points_of(unpacked_points(part, dim, self.wire), dim)
 
     def speaks_for(self, part: Payload, *, covered: int, upto: int) -> bool:
-        return len(part.values["rewards"]) == upto - covered
+        expect_count(len(part.values["rewards"]), expected=upto - covered)
+        return True
+
+    def empty(self) -> Any:
+        return {}
 
     def add(self, state: Any, client: int, part: Payload) -> Any:
-        return (*state, (client, part))
+        return state | {client: part}
 
-    def finish(self, draft: Belief, state: Any) -> _SharedData:
-        counts = [len(part.values["rewards"]) for _, part in state]
-        return _SharedData(
-            payload=joined([part for _, part in state], draft.dim),
-            clients=np.array([client for client, _ in state], dtype=np.int64),
-            counts=np.array(counts, dtype=np.int64),
+    def finish(self, draft: Belief, state: Any) -> SharedData:
+        clients = sorted(state)
+        parts = {client: unpacked_points(part, draft.dim, self.wire) for client, part in state.items()}
+        return SharedData(
+            payload=joined(parts, draft.dim),
+            clients=np.array(clients, dtype=np.int64),
+            counts=np.array([len(state[client].values["rewards"]) for client in clients], dtype=np.int64),
+            wire=self.wire,
         )
 
-    def whole(self, merged: _SharedData) -> Payload:
+    def whole(self, merged: SharedData) -> Payload:
         return merged.payload
 
-    def address(self, merged: _SharedData, client: int) -> Payload:
+    def address(self, merged: SharedData, client: int) -> Payload:
         start, stop = merged.span(client)
         if start == stop:
-            return Payload(values=merged.payload.values, control={"offset": 0.0})
-        others = {name: np.concatenate([a[:start], a[stop:]]) for name, a in merged.payload.values.items()}
-        return Payload(values=others, control={"offset": float(start)})
+            return merged.to_others
+        return merged.without(start, stop)
 
     def complete(self, received: Payload, own: Payload) -> Payload:
         at = whole_number(received, "offset")
+        dim = own.values["points"].shape[1]  # of what this client packed itself
+        received, own = (unpacked_points(each, dim, self.wire) for each in (received, own))
         if at > len(received.values["rewards"]):
             raise RemoteProtocolError(f"own points cannot go at offset {at}")
         return Payload(
@@ -87,16 +149,30 @@ class ShareData(Phase):
         )
 
     def absorb(self, draft: Belief, merged: Payload) -> Belief:
-        if not isinstance(draft, ExactBelief):
-            raise InputError(f"ShareData needs an exact belief, got {type(draft).__name__}")
         return draft.extended(*points_of(merged, draft.dim))
 
-    def gather(self, members: Members) -> tuple[_SharedData, Mail]:
-        new, counts = members.since(members.covered), members.lengths - members.covered
-        payload = Payload(values={"points": members.points[new], "rewards": members.rewards[new]})
-        merged = _SharedData(payload, clients=np.arange(len(members)), counts=counts)
-        return merged, Mail.of_points(counts, dim=members.draft.dim, control={})
+    def joined(self, results: list[Payload]) -> Payload:
+        points, rewards = ([each.values[name] for each in results] for name in ("points", "rewards"))
+        steps = np.array([len(each) for each in rewards], dtype=np.uint32)
+        packed = packed_points(np.concatenate(points), np.concatenate(rewards), self.wire)
+        return replace(packed, records={**packed.records, "steps": steps})
 
-    def spread(self, merged: _SharedData, count: int) -> Mail:
-        rows, dim = merged.payload.values["points"].shape
-        return Mail.of_points(rows - merged.counts, dim=dim, control={"offset": 0.0})
+    def caught_up(self, belief: Belief, joined: Payload) -> Belief:
+        X, y = points_of(unpacked_points(joined, belief.dim, self.wire), belief.dim)
+        steps = joined.records.get("steps", np.empty(0, dtype=np.uint32))
+        stops = np.cumsum(steps, dtype=np.int64)
+        if steps.ndim != 1 or steps.dtype.kind != "u" or (int(stops[-1]) if len(stops) else 0) != len(y):
+            raise RemoteProtocolError(f"{len(y)} points cannot have come in steps of {steps[:5]} …")
+        for start, stop in zip([0, *stops[:-1]], stops, strict=True):  # step by step, as those who were there
+            belief = belief.extended(X[start:stop], y[start:stop])
+        return belief
+
+    def culprits(self, draft: Belief, state: Any) -> list[int]:
+        return [client for client, part in sorted(state.items()) if not _is_absorbed(self, draft, part)]
+
+
+def _is_absorbed(phase: ShareData, draft: Belief, part: Payload) -> bool:
+    try:
+        return phase.absorb(draft, unpacked_points(part, draft.dim, phase.wire)).is_sound()
+    except LaconicError:
+        return False

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from laconic.arrays import Bools, Floats
-from laconic.beliefs import Belief, FiniteBelief, NystromEmbedding, with_dictionary
-from laconic.checks import is_grid, require_positive
+from laconic.beliefs import Belief, NystromEmbedding, variances
+from laconic.checks import is_grid, require_one_of, require_positive
+from laconic.errors import RemoteProtocolError
 from laconic.leverage import full_rank, sample
 from laconic.protocol.messages import NOTHING, Payload
+from laconic.protocol.phases import references
 from laconic.protocol.phases.base import Phase
-from laconic.protocol.phases.mail import Mail
-from laconic.protocol.phases.members import Member, Members
-from laconic.protocol.phases.payloads import check_points, chunks, joined, points_of
+from laconic.protocol.phases.member import Member
+from laconic.protocol.phases.payloads import check_points, joined, points_of
+from laconic.protocol.shapes import Layout
+
+LAYOUT = Layout(values={"points": ("n", "d"), "rewards": ("n",)})
 
 
 @dataclass(frozen=True)
@@ -23,6 +29,7 @@ class AgreeOnDictionary(Phase):
     """Each client RLS-samples its whole own history; the union, thinned to full rank, is the dictionary (Alg. 2, 3)."""
 
     qbar: float
+    wire: Literal["paper", "compact"] = "paper"
 
     name: ClassVar[str] = "agree on dictionary"
     replaces = True
@@ -30,15 +37,23 @@ class AgreeOnDictionary(Phase):
     def __post_init__(self) -> None:
         if not is_grid(self.qbar) and self.qbar != float("inf"):
             require_positive("qbar", self.qbar)
+        require_one_of("wire", self.wire, choices=("paper", "compact"))
+
+    @property
+    def layout(self) -> Layout:  # type: ignore[override]
+        return references.LAYOUT if self.wire == "compact" else LAYOUT
 
     def contribute(self, member: Member) -> Payload:
-        kept = self._proposed(member, member.installed.view(member.points).variance)
+        kept = self.proposed(member, variances(member.installed, member.points))
+        if self.wire == "compact":
+            return references.packed(references.single(member.points[kept]), _numbers(member.draft))
         return Payload(values={"points": member.points[kept], "rewards": member.rewards[kept]})
 
-    def _proposed(self, member: Member, variance: Floats) -> Bools:
+    def proposed(self, member: Member, variance: Floats) -> Bools:
+        """Which own points a client sends; the first dictionary must not be empty."""
         kept = self.pick(member, variance)
         if len(kept) and not kept.any() and member.fired and not member.installed.dictionary_size:
-            kept[np.argmax(variance)] = True  # the first dictionary must not be empty
+            kept[np.argmax(variance)] = True
         return kept
 
     def pick(self, member: Member, variance: Floats) -> Bools:
@@ -46,40 +61,98 @@ class AgreeOnDictionary(Phase):
         return sample(variance, qbar=self.qbar, uniforms=member.random().random(len(variance)))
 
     def check(self, draft: Belief, part: Payload) -> None:
-        if part.values:  # else nobody proposes a point
-            check_points(part, draft.dim)
+        if not part.values:  # nobody proposes a point
+            return
+        if self.wire == "compact":
+            part = references.resolved(part, dictionary_of(draft), references.DICTIONARY)
+            X = references.rows_of(part, draft.dim)
+            part = Payload(values={"points": X, "rewards": np.zeros(len(X))})
+        check_points(part, draft)
 
-    def finish(self, draft: Belief, state: Any) -> Payload:
-        union = joined(list(state), draft.dim)
+    def speaks_for(self, part: Payload, *, covered: int, upto: int) -> bool:
+        proposed = references.count(part) if self.wire == "compact" else len(part.values.get("rewards", ()))
+        if references.has_kind(part, references.OWN):
+            raise RemoteProtocolError("a proposed point goes by a number that means nothing to the server")
+        if proposed > upto:
+            raise RemoteProtocolError(f"{proposed} points are proposed by a client that has {upto} observations")
+        return True
+
+    def empty(self) -> Any:
+        return {}
+
+    def add(self, state: Any, client: int, part: Payload) -> Any:
+        return state | {client: part}
+
+    def finish(self, draft: Belief, state: Any) -> Any:
+        if self.wire == "compact":
+            return self._agreed(draft, state)
+        union = joined(state, draft.dim)
         points, rewards = union.values["points"], union.values["rewards"]
         if len(points) == 0:
             return NOTHING  # unchanged
-        kernel = with_dictionary(draft, np.empty((0, draft.dim))).embedding
-        assert isinstance(kernel, NystromEmbedding)
-        pivots = full_rank(kernel.kernel, points)
+        pivots = full_rank(draft.dictionary_kernel(), points)
         return Payload(values={"points": points[pivots], "rewards": rewards[pivots]})
+
+    def _agreed(self, draft: Belief, state: dict[int, Payload]) -> Agreed:
+        old = dictionary_of(draft)
+        proposals = {client: references.points_of(part, old) for client, part in sorted(state.items()) if part.values}
+        union = np.concatenate([np.empty((0, draft.dim)), *proposals.values()])
+        new = union[full_rank(draft.dictionary_kernel(), union)] if len(union) else old
+        own = {client: references.rows_of(part, draft.dim) for client, part in state.items() if part.values}
+        return Agreed(points=new, old=old, own=own)
+
+    def whole(self, merged: Any) -> Payload:
+        return merged.address(None) if isinstance(merged, Agreed) else merged
+
+    def address(self, merged: Any, client: int) -> Payload:
+        return merged.address(client) if isinstance(merged, Agreed) else self.whole(merged)
+
+    def complete(self, received: Payload, own: Payload) -> Payload:
+        if self.wire == "paper" or not received.values or "points" not in own.values:
+            return received
+        rows = references.rows_of(own, own.values["points"].shape[1])
+        return references.resolved(received, rows, references.OWN)
 
     def absorb(self, draft: Belief, merged: Payload) -> Belief:
         if not merged.values:
             # after a cold start on local models, those who might have proposed a point have left
-            return draft if isinstance(draft, FiniteBelief) else with_dictionary(draft, np.empty((0, draft.dim)))
-        return with_dictionary(draft, points_of(merged, draft.dim)[0])
-
-    def gather(self, members: Members) -> tuple[Payload, Mail]:
-        known = members.since(np.zeros_like(members.lengths))
-        variance = np.zeros(members.rewards.shape)
-        variance[known] = _variances(members.installed, members.points[known])
-        kept = np.zeros(variance.shape, dtype=bool)
-        for client in members.lengths.nonzero()[0].tolist():  # who has nothing proposes nothing
-            length = members.lengths[client]
-            kept[client, :length] = self._proposed(members.member(client), variance[client, :length])
-        union = Payload(values={"points": members.points[kept], "rewards": members.rewards[kept]})
-        mail = Mail.of_points(kept.sum(axis=1), dim=members.draft.dim, control={})
-        return self.finish(members.draft, (union,)), mail
+            return draft if draft.dictionary_size is not None else draft.on_dictionary(np.empty((0, draft.dim)))
+        if self.wire == "compact":
+            return draft.on_dictionary(references.points_of(merged, dictionary_of(draft)))
+        return draft.on_dictionary(points_of(merged, draft.dim)[0])
 
 
-def _variances(belief: Belief, X: Floats) -> Floats:
-    """σ² of the rows of X under a belief, without holding all their features at once."""
-    width = 64 if belief.rank is None else belief.rank
-    parts = [belief.view(X[part]).variance for part in chunks(len(X), width)]
-    return np.concatenate([np.empty(0), *parts])
+@dataclass(frozen=True, eq=False)
+class Agreed:
+    """A dictionary, the one before it, and the rows that each client has just sent."""
+
+    points: Floats
+    old: Floats
+    own: Mapping[int, Floats]
+
+    @cached_property
+    def known(self) -> dict[bytes, int]:
+        """The numbers that everyone knows."""
+        return references.numbers(self.old, references.DICTIONARY)
+
+    @cached_property
+    def to_all(self) -> Payload:
+        """What those are sent who proposed nothing of it; nothing where nothing changes."""
+        return NOTHING if np.array_equal(self.points, self.old) else references.packed(self.points, self.known)
+
+    def address(self, client: int | None) -> Payload:
+        """What one client is sent."""
+        own = None if client is None else self.own.get(client)
+        if own is None or len(own) == 0 or not self.to_all.values:
+            return self.to_all
+        return references.packed(self.points, references.numbers(own, references.OWN) | self.known)
+
+
+def dictionary_of(belief: Belief) -> Floats:
+    """The dictionary of a belief; empty where it has none."""
+    embedding = getattr(belief, "embedding", None)
+    return embedding.dictionary if isinstance(embedding, NystromEmbedding) else np.empty((0, belief.dim))
+
+
+def _numbers(draft: Belief) -> dict[bytes, int]:
+    return references.numbers(dictionary_of(draft), references.DICTIONARY)

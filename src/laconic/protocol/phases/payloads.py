@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from laconic.arrays import Floats
-from laconic.checks import MOST
+from laconic.beliefs import Belief, Statistics, expect_bounded, whole
 from laconic.errors import RemoteProtocolError
+from laconic.protocol import parcels
 from laconic.protocol.messages import Payload
+from laconic.protocol.wire import Wire
 
-#: How many entries a matrix of features may have while histories are summed up.
-CHUNK_ENTRIES = 4_000_000
+_FLOAT = np.dtype(np.float64)
 
 
 def points_of(payload: Payload, dim: int) -> tuple[Floats, Floats]:
@@ -22,40 +23,69 @@ def points_of(payload: Payload, dim: int) -> tuple[Floats, Floats]:
     return points, rewards
 
 
+def packed_points(points: Floats, rewards: Floats, wire: Wire) -> Payload:
+    """Points with a reward each as they travel on a wire."""
+    values, records = parcels.packed(points, wire)
+    return Payload(values={**values, "rewards": wire.packed_rewards(rewards)}, records=records)
+
+
+def unpacked_points(payload: Payload, dim: int, wire: Wire) -> Payload:
+    """The same points and rewards in float64."""
+    values = payload.values
+    if "rewards" not in values or not values.keys() <= {*parcels.FORMS, "rewards"}:
+        raise RemoteProtocolError(f"expected points and rewards, got {sorted(values)}")
+    points = parcels.unpacked(values, payload.records, wire, None, dim=dim)
+    read = Payload(values={"points": points, "rewards": wire.unpacked_rewards(values["rewards"])})
+    points_of(read, dim)
+    return read
+
+
 def arrays_of(payload: Payload, *names: str) -> list[Floats]:
-    """The arrays of these names, which must be all there are."""
+    """The arrays of these names, which must be all there are, of float64."""
     if set(payload.values) != set(names):
         raise RemoteProtocolError(f"expected {' and '.join(names)}, got {sorted(payload.values)}")
-    return [payload.values[name] for name in names]
+    arrays = [payload.values[name] for name in names]
+    for name, array in zip(names, arrays, strict=True):
+        if array.dtype != _FLOAT:
+            raise RemoteProtocolError(f"{name} came as {array.dtype}, where float64 is expected")
+    return arrays
 
 
-def check_points(payload: Payload, dim: int) -> None:
-    """Refuse points and rewards that would overflow."""
-    points, rewards = points_of(payload, dim)
-    # a kernel takes squares of points, and an estimate those of rewards
-    if not (np.abs(points) < MOST).all() or not (np.abs(rewards) < MOST).all():
-        raise RemoteProtocolError(f"a point or a reward is beyond ±{MOST:g}; rescale features and rewards")
+def check_points(payload: Payload, draft: Belief) -> None:
+    """Refuse points and rewards that would overflow, and points that the draft could not even learn alone."""
+    points, rewards = points_of(payload, draft.dim)
+    expect_bounded({"points": points, "rewards": rewards})
+    draft.check_points(points)
 
 
 def whole_number(payload: Payload, name: str) -> int:
     """A control field that counts something."""
-    number = payload.control.get(name, 0.0)
-    if not (number >= 0 and number == number // 1):
-        raise RemoteProtocolError(f"{name} is {number}, which is not a whole number")
-    return int(number)
+    return whole(name, payload.control.get(name, 0.0))
 
 
-def joined(parts: list[Payload], dim: int) -> Payload:
-    """The points of all parts, one after the other."""
+def totals_of(sums: Statistics) -> dict[str, float]:
+    """The sums that are numbers, as control fields."""
+    return {"prior": sums.prior, "count": float(sums.count), "squares": sums.squares}
+
+
+def with_totals(gram: Floats, moment: Floats, payload: Payload) -> Statistics:
+    """The statistics with the control fields of a payload."""
+    control, count = payload.control, whole_number(payload, "count")
+    return Statistics(gram, moment, prior=control.get("prior", 0.0), count=count, squares=control.get("squares", 0.0))
+
+
+def expect_count(seen: int, *, expected: int) -> None:
+    """Refuse a part that is of another number of observations than its sender claims."""
+    if seen != expected:
+        raise RemoteProtocolError(f"a part of {seen} observations, whose sender claims {expected} that were not known")
+
+
+def joined(parts: dict[int, Payload], dim: int) -> Payload:
+    """The points of all parts in client order, whatever the order in which they came."""
+    full = [part.values for _, part in sorted(parts.items()) if part.values]
     return Payload(
         values={
-            "points": np.concatenate([np.empty((0, dim)), *(part.values["points"] for part in parts if part.values)]),
-            "rewards": np.concatenate([np.empty(0), *(part.values["rewards"] for part in parts if part.values)]),
+            "points": np.concatenate([np.empty((0, dim)), *(values["points"] for values in full)]),
+            "rewards": np.concatenate([np.empty(0), *(values["rewards"] for values in full)]),
         }
     )
-
-
-def chunks(rows: int, width: int) -> list[slice]:
-    """Slices of so many rows that a matrix of ``width`` columns for each stays small."""
-    size = max(CHUNK_ENTRIES // max(width, 1), 256)
-    return [slice(first, first + size) for first in range(0, rows, size)]

@@ -16,13 +16,16 @@ from laconic.errors import InputError
 from laconic.exploration import Fixed, tied_with_best
 from laconic.problems.base import Instance, Round
 from laconic.problems.rounds import check_round
-from laconic.protocol.phases import Members
 from laconic.protocol.plan import Plan
+from laconic.protocol.wire import EXACT
 from laconic.randomness import Role, generator
+from laconic.runtimes.lockstep.alone import LoneFleet
 from laconic.runtimes.lockstep.arms import Arms
-from laconic.runtimes.lockstep.batch import Exploring, NewPoints, one_each
+from laconic.runtimes.lockstep.batch import Exploring, NewPoints, Prediction, Scores, one_each
+from laconic.runtimes.lockstep.continuing import Known
 from laconic.runtimes.lockstep.exact_rows import ExactRows
-from laconic.runtimes.lockstep.scores import RoundScores
+from laconic.runtimes.lockstep.members import Members
+from laconic.runtimes.lockstep.scores import RoundScores, arranged
 from laconic.runtimes.lockstep.sync import Postmaster
 from laconic.runtimes.lockstep.tails import Tails
 from laconic.runtimes.trace import Recorder, Run
@@ -38,8 +41,13 @@ def play(
     progress: Callable[[int], None] | None = None,
 ) -> Run:
     """A whole run, round by round."""
-    recorder = Recorder(clients=clients, rounds=rounds)
-    fleet = Fleet(algorithm.plan(instance.dim), clients=clients, rounds=rounds, seed=seed, recorder=recorder)
+    plan = algorithm.plan(instance.dim)
+    recorder = Recorder(plan, clients=clients, rounds=rounds)
+    fleet: Fleet | LoneFleet = (
+        Fleet(plan, clients=clients, rounds=rounds, seed=seed, recorder=recorder)
+        if plan.digest is None
+        else LoneFleet(plan, clients=clients, seed=seed, recorder=recorder)
+    )
     seconds = 0.0
     for index in range(rounds):
         round_ = check_round(instance.round(index), index=index, clients=clients, dim=instance.dim)
@@ -65,6 +73,7 @@ class Fleet:
         self.covered = np.zeros(clients, dtype=np.int64)
         self._numbers = np.arange(clients)
         self._window = clients
+        self._rounds = plan.wire != EXACT
         self._post = Postmaster(plan, recorder.ledger)
 
     def play_round(self, index: int, round_: Round) -> NDArray[np.int32]:
@@ -89,11 +98,18 @@ class Fleet:
         width = exploring.alpha * np.sqrt(prediction.signal + batch.residual)
         picked = self._pick(arms, prediction.mean, width, first=first, last=last, index=index)
         column = picked if arms.index is None else arms.index[self._numbers[first:last], picked]
-        rewards = one_each(round_.rewards[first:last], picked)
+        points, rewards = None, one_each(round_.rewards[first:last], picked)
+        if self._rounds:
+            points, rewards = self.plan.rounded(round_.arms[self._numbers[first:last], picked], rewards)
+            batch, prediction = self._looked_at(points, first, last, alpha=exploring.alpha)
+            column = np.zeros_like(picked)
         new, news = self.tails.learnt(batch, prediction, column, first=first, rewards=rewards)
         fires = np.flatnonzero(self.plan.trigger.fires(news))
         acted = int(fires[0]) + 1 if len(fires) else last - first
-        self._remember(round_, picked[:acted], rewards[:acted], first)
+        if points is None:
+            self._remember(round_, picked[:acted], rewards[:acted], first)
+        else:
+            self._remember_rounded(points[:acted], rewards[:acted], first)
         choices[first : first + acted] = picked[:acted]
         if len(fires):  # every tail begins anew, so what was learnt here need not go onto it first
             self._sync(new.upto(acted), fired=first + acted - 1, index=index)
@@ -102,6 +118,11 @@ class Fleet:
             self.tails.commit(new, news, first=first, count=acted)
             self._window = min(2 * self._window, self.clients)
         return acted
+
+    def _looked_at(self, points: Floats, first: int, last: int, *, alpha: Any) -> tuple[Scores, Prediction]:
+        """What belief and tails say of one point of each client, which is near the arm that it chose."""
+        scores = arranged(self.belief.view(points), last - first)
+        return scores, self.tails.predict(scores, first, last, exploring=Exploring(alpha))
 
     def _exploring(self, arms: Arms, first: int, last: int) -> Exploring:
         exploration, there = self.plan.exploration, None if arms.mask is None else arms.mask[first:last]
@@ -144,30 +165,35 @@ class Fleet:
         self.rewards[clients, lengths] = rewards
         lengths += 1
 
+    def _remember_rounded(self, points: Floats, rewards: Floats, first: int) -> None:
+        who = slice(first, first + len(rewards))
+        clients, lengths = self._numbers[who], self.lengths[who]
+        self.points[clients, lengths], self.rewards[clients, lengths] = points, rewards
+        lengths += 1
+
     def _sync(self, new: NewPoints, *, fired: int, index: int) -> None:
         self.epoch += 1
         longest, epoch = index + 1, self.epoch  # nobody acts twice in a round
         members = Members(
             installed=self.belief,
-            draft=self._recalling(new),
+            draft=self.belief,
             points=self.points[:, :longest],
             rewards=self.rewards[:, :longest],
             lengths=self.lengths,
             covered=self.covered,
             fired=fired,
             random=lambda client: generator(self.seed, Role.LEVERAGE, client, epoch),
+            known=self._known(new),
         )
         self.belief = self._post.synchronise(members, epoch=epoch)
         self.covered = self.lengths.copy()
         self.tails = Tails(self.belief, self.clients)
         self.recorder.sync_done(index * self.clients + fired + 1, self.belief)
 
-    def _recalling(self, new: NewPoints) -> Belief:
-        """The belief, with the features at hand that tails have of the points that it is about to learn."""
+    def _known(self, new: NewPoints) -> Known | None:
+        """The features that tails have of the points that a large exact belief is about to learn."""
         belief, rows = self.belief, self.tails.rows
         if not isinstance(belief, ExactBelief) or not isinstance(rows, ExactRows) or belief.factor.size <= SMALL_FACTOR:
-            return belief
+            return None
         points, features = rows.known()
-        return belief.recalling(
-            np.concatenate([points, new.scores.points]), np.concatenate([features, new.scores.features])
-        )
+        return Known.of(np.concatenate([points, new.scores.points]), np.concatenate([features, new.scores.features]))

@@ -7,6 +7,7 @@ from laconic.beliefs import Belief, ExactBelief, View
 from laconic.growing import GrowingRows
 from laconic.runtimes.lockstep.arms import Arms
 from laconic.runtimes.lockstep.batch import Scores
+from laconic.runtimes.lockstep.continuing import continued, continues
 
 #: A batch of scores has at most about this many features, so that memory does not grow with the number of clients.
 MOST_FEATURES = 8_000_000
@@ -41,20 +42,20 @@ class RoundScores:
         view = self._columns(first, last)
         if self.belief is not belief:
             assert isinstance(belief, ExactBelief)  # only an exact belief continues another
-            view = belief.continued(view)
-        return _arranged(view, last - first)
+            view = continued(belief, view)
+        return arranged(view, last - first)
 
     def _holds_for(self, belief: Belief) -> bool:
         """True when the view was made under this belief, or under one that it continues."""
         old = self.belief
         return old is belief or (
-            isinstance(belief, ExactBelief) and isinstance(old, ExactBelief) and belief.continues(old)
+            isinstance(belief, ExactBelief) and isinstance(old, ExactBelief) and continues(belief, old)
         )
 
     def _compute(self, belief: Belief, first: int, last: int) -> None:
         points = self.arms.points(first, last)
         if isinstance(belief, ExactBelief) and self.arms.shared is not None:
-            self.view = belief.view_of(points, self._cross(belief).copy())
+            self.view = belief.view(points, cross=self._cross(belief).copy())
         else:
             self.view = belief.view(points)
         self.belief, self.first, self.last = belief, first, last
@@ -81,7 +82,7 @@ class RoundScores:
         )
 
 
-def _arranged(view: View, clients: int) -> Scores:
+def arranged(view: View, clients: int) -> Scores:
     """A view of the arms of some clients in turn, with an axis for clients."""
     size = len(view.mean) // clients
     p, shape = len(view.features), (clients, size)

@@ -1,0 +1,7 @@
+"""Digests: what a client that learns alone is sent of everybody's points."""
+
+from laconic.protocol.digests.all_points import AllPoints
+from laconic.protocol.digests.atoms import Atoms
+from laconic.protocol.digests.base import Addressed, Built, Digest, Held, Incoming, Reader
+
+__all__ = ["Addressed", "AllPoints", "Atoms", "Built", "Digest", "Held", "Incoming", "Reader"]

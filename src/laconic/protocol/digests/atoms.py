@@ -1,0 +1,365 @@
+"""Atoms: a small, sticky, weighted set of points that stands for all of them, with the error that this makes.
+
+The numbers are those of `laconic.atoms`; here is what travels. A client that lacks little is sent points as they are
+where that takes fewer bytes, and so is everybody where points cannot be compressed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import Any, ClassVar
+
+import numpy as np
+
+from laconic.arrays import Bools, Floats, Ints
+from laconic.atoms import Atoms as Recipe
+from laconic.atoms import Certificate, Fallback, Reference, Version, belief_of, build, weights_of
+from laconic.beliefs import Belief
+from laconic.errors import InputError, KernelError, RemoteProtocolError
+from laconic.protocol import parcels
+from laconic.protocol.digests.all_points import RAW, raw_parcel, read_raw
+from laconic.protocol.digests.base import Addressed, Built, Digest, Held, Incoming, Reader
+from laconic.protocol.history import History
+from laconic.protocol.messages import Payload
+from laconic.protocol.shapes import Layout
+from laconic.randomness import Role, generator
+
+#: Points are built anew when there are this many times as many as in the newest version.
+GROWTH = 1.1
+#: What a version of atoms holds.
+ATOMS = Layout(
+    values={
+        "points": ("n", "d"),
+        "weights": ("m",),
+        "mean": ("p",),
+        "wide": ("w", "d"),
+        "exact": ("e", "d"),
+        "ids": ("i",),
+    },
+    records={"facts": (7,), "dropped": ("b",), "large": ("l",), "spanning": ("s",), "forms": ("f",)},
+)
+#: A coefficient of the mean beyond this many steps goes by itself; this mark stands in its place.
+LARGEST, ELSEWHERE = 127, -128
+#: A client compares a version with its certificate at so many of its own points.
+SEEN = 32
+#: Where e_lo stands among the facts of a version.
+E_LO = 3
+#: Bytes of a download beside its points and rewards, at most: facts, and where own points stand.
+OVERHEAD = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Edition:
+    """What the server has built: the newest version of atoms, or why there is none."""
+
+    number: int
+    reference: Reference
+    lam: float
+    outcome: Version | Fallback | None = None
+    last: Version | None = None  # the newest version of atoms, from which the next one goes on
+
+    @property
+    def covered(self) -> int:
+        """How many observations it has."""
+        return self.reference.covered
+
+
+@dataclass(frozen=True, eq=False)
+class Base:
+    """What a client holds: a version of atoms, or all points up to a length of the log."""
+
+    number: int = 0
+    length: int = 0
+    ids: Ints | None = None  # its atoms, by their numbers among the log's distinct points; None for all points
+    distinct: int = 0  # how many different points that length of the log has
+    sent: int = 0  # bytes that have come down for it
+    raw: int = 0  # bytes that points as they are would have taken
+
+
+@dataclass(frozen=True)
+class Atoms(Digest):
+    """A weighted set of atoms with the exact mean (`laconic.atoms`); raw points where these are cheaper."""
+
+    recipe: Recipe = field(default_factory=Recipe)
+
+    name: ClassVar[str] = "atoms"
+
+    def layout(self, message: Any) -> Layout | None:
+        return RAW if message.raw else ATOMS
+
+    def first(self, belief: Belief) -> Edition:
+        kernel = belief.dictionary_kernel()
+        reference = Reference(kernel=kernel, dim=belief.dim, tolerance=self.recipe.tolerance, cap=self.recipe.cap)
+        return Edition(number=0, reference=reference, lam=belief.lam)
+
+    def blank(self) -> Base:
+        return Base()
+
+    def build(self, log: History, previous: Edition) -> Edition:
+        done = previous.covered
+        if done == len(log):
+            return previous
+        reference = previous.reference.extended(log.points[done:], log.rewards[done:])
+        number = previous.number + 1
+        outcome = build(
+            reference,
+            lam=previous.lam,
+            settings=self.recipe,
+            random=generator(0, Role.ATOMS, number),
+            previous=previous.last,
+        )
+        last = outcome if isinstance(outcome, Version) else previous.last
+        return replace(previous, number=number, reference=reference, outcome=outcome, last=last)
+
+    def number(self, edition: Edition) -> int:
+        return edition.number
+
+    def length(self, base: Base) -> int:
+        return base.length
+
+    def reach(self, edition: Edition) -> int:
+        return edition.covered
+
+    def due(self, log: History, edition: Edition, *, base: Base) -> bool:
+        grown = len(log) >= GROWTH * edition.covered
+        return len(log) > edition.covered and (grown or base.number == edition.number)
+
+    def known(self, log: History, editions: Any, *, number: int, mark: int) -> Base | None:
+        if number == 0:
+            return Base() if mark == 0 else None
+        base: Base | None = editions.get((number, mark))
+        return base
+
+    def address(self, log: History, edition: Edition, reader: Reader) -> Addressed:
+        version = edition.outcome
+        since, back = _raw_costs(log, edition, reader)
+        if isinstance(version, Version) and version.certificate.e_lo > -1.0:
+            payload, new = _atoms_parcel(version, reader)
+            if _pays(reader.base, _bytes(payload), since=since, back=back):
+                base = _after(reader.base, edition, sent=_bytes(payload), raw=since, ids=version.ids)
+                libraries = reader.libraries.sent_down(new) if reader.wire.by_reference else reader.libraries
+                mark = _mark(version.atoms, version.weights, version.mean)
+                return Addressed(payload=payload, base=base, libraries=libraries, raw=False, mark=mark)
+        is_exact = reader.base.ids is None
+        raw, libraries = raw_parcel(log, reader.base.length if is_exact else 0, edition.covered, reader)
+        payload = Payload(values=raw.values, records={**raw.records, "facts": _facts(version)})
+        sent, mark = _bytes(payload), log.chain.at(edition.covered)
+        base = _after(reader.base, edition, sent=sent, raw=sent if is_exact else since)
+        return Addressed(payload=payload, base=base, libraries=libraries, raw=True, mark=mark)
+
+    def absorb(self, incoming: Incoming) -> Held:
+        return self._raw(incoming) if incoming.message.raw else self._version(incoming)
+
+    def _raw(self, incoming: Incoming) -> Held:
+        held = incoming.held
+        exact = held if held.atoms is None else Held.blank(incoming.template)
+        built, library = read_raw(incoming, base=exact.built)
+        facts = _read_facts(incoming.message.payload)
+        return Held(incoming.message.version, built, library, d_eff=facts.d_eff)
+
+    def _version(self, incoming: Incoming) -> Held:
+        message, held, wire = incoming.message, incoming.held, incoming.wire
+        values, records = message.payload.values, message.payload.records
+        new = parcels.unpacked(values, records, wire, incoming.libraries, dim=incoming.template.dim)
+        old = np.empty((0, incoming.template.dim)) if held.atoms is None else held.atoms
+        atoms = np.concatenate([old[~_bits(records.get("dropped"), len(old), default=True)], new])
+        weights, mean = values.get("weights"), _read_mean(values.get("mean"), records.get("large"))
+        if weights is None or weights.dtype != np.uint8 or weights.shape != (len(atoms),):
+            raise RemoteProtocolError(f"{len(atoms)} atoms did not come with a weight each")
+        certificate = _read_facts(message.payload)
+        spanning = _bits(records.get("spanning"), len(atoms), default=True)
+
+        def made(_: Built | None) -> Built:
+            belief = self._belief(incoming.template, atoms, weights, mean, spanning, message.length)
+            return Built(belief, mark=_mark(atoms, weights, mean), length=message.length)
+
+        library = incoming.libraries.sent_down(new).down if wire.by_reference else incoming.libraries.down
+        built = incoming.share("atoms", made)
+        self._require_kept(built.belief, certificate, incoming.covered[-SEEN:])
+        return Held(message.version, built, library, d_eff=certificate.d_eff, atoms=atoms, certificate=certificate)
+
+    def _belief(
+        self, template: Belief, atoms: Floats, weights: np.ndarray, mean: Floats, spanning: Bools, count: int
+    ) -> Belief:
+        try:
+            return belief_of(
+                atoms,
+                weights_of(weights),
+                mean * self.recipe.quantum,
+                spanning=spanning,
+                kernel=template.dictionary_kernel(),
+                lam=template.lam,
+                count=count,
+            )
+        except (InputError, KernelError) as error:
+            raise RemoteProtocolError(f"a version of atoms that makes no sense: {error}") from None
+
+    def _require_kept(self, belief: Belief, certificate: Certificate, own: Floats) -> None:
+        """Refuse a version that knows less of the client's own points than its certificate allows.
+
+        A point that was observed has a variance of at most v/(1+v), v = k(x,x)/λ, under all points in R's coordinates,
+        and beyond these at most tolerance·v.
+        """
+        if len(own) == 0:
+            return
+        v = belief.dictionary_kernel().diag(own) / belief.lam
+        allowed = (v / (1.0 + v) + self.recipe.tolerance * v) / (1.0 + min(certificate.e_lo, 0.0))
+        seen = belief.view(own).variance
+        if not (seen <= 1.01 * allowed + 1e-9).all():
+            worst = int(np.argmax(seen - allowed))
+            raise RemoteProtocolError(
+                f"a version whose certificate allows a variance of {allowed[worst]:.3g} at a point that this client "
+                f"has observed, and which has {seen[worst]:.3g} there"
+            )
+
+
+def _raw_costs(log: History, edition: Edition, reader: Reader) -> tuple[int, int]:
+    """Bytes of others' points as they are: of those since the base, at least, and of all of them anew, at most."""
+    wire, base = reader.wire, reader.base
+    point = sum(array.nbytes for array in wire.packed(log.points[:1]))
+    reward = wire.packed_rewards(log.rewards[:1]).nbytes
+    others = edition.covered - int((reader.own < edition.covered).sum())
+    total = edition.covered - base.length
+    new = total - int(((reader.own >= base.length) & (reader.own < edition.covered)).sum())
+    if not wire.by_reference:
+        return new * (point + reward), others * (point + reward)
+    fresh = (edition.reference.distinct - base.distinct) * new // max(total, 1)
+    lacked = min(max(edition.reference.distinct - reader.libraries.down.rows.size, 0), others)
+    return fresh * (point + reward) + (new - fresh) * (1 + reward), lacked * point + others * (2 + reward) + OVERHEAD
+
+
+def _pays(base: Base, cost: int, *, since: int, back: int) -> bool:
+    """Whether atoms are worth their bytes.
+
+    To a client that has all points they must be cheaper than the points it lacks. In any case it must remain possible
+    to go back to points as they are with no more than twice the bytes that these alone would have taken.
+    """
+    return (base.ids is not None or cost <= since) and base.sent + cost + back <= 2 * (base.raw + since)
+
+
+def _after(base: Base, edition: Edition, *, sent: int, raw: int, ids: Ints | None = None) -> Base:
+    """What a client holds once it has absorbed so many bytes."""
+    return Base(
+        number=edition.number,
+        length=edition.covered,
+        ids=ids,
+        distinct=edition.reference.distinct,
+        sent=base.sent + sent,
+        raw=base.raw + raw,
+    )
+
+
+def _atoms_parcel(version: Version, reader: Reader) -> tuple[Payload, Floats]:
+    """What a client lacks of a version: which of its atoms are gone, the new ones, all weights, and the mean."""
+    base = reader.base
+    kept, dropped = _kept(base.ids, version.ids)
+    new = version.atoms[kept:]
+    values, records = parcels.packed(new, reader.wire, reader.libraries)
+    values = {**values, "weights": version.weights, "mean": np.clip(version.mean, -LARGEST, LARGEST).astype(np.int8)}
+    large = np.abs(version.mean) > LARGEST
+    if large.any():
+        values["mean"][large] = ELSEWHERE
+        records["large"] = _narrow(version.mean[large])
+    if dropped.any():
+        records["dropped"] = np.packbits(dropped)
+    elif base.ids is not None and len(base.ids):
+        records["dropped"] = np.empty(0, dtype=np.uint8)
+    if not version.spanning.all():
+        records["spanning"] = np.packbits(version.spanning)
+    records["facts"] = _facts(version)
+    return Payload(values=values, records=records), new
+
+
+def _kept(old: Ints | None, new: Ints) -> tuple[int, Bools]:
+    """How many atoms of the new version, from the first on, the old one has in the same order, and which it loses."""
+    if old is None:
+        return 0, np.zeros(0, dtype=np.bool_)
+    place = {int(number): where for where, number in enumerate(old)}
+    dropped = np.ones(len(old), dtype=np.bool_)
+    last, kept = -1, 0
+    for number in new.tolist():
+        where = place.get(number, -1)
+        if where <= last:
+            break
+        dropped[where], last, kept = False, where, kept + 1
+    return kept, dropped
+
+
+def _mark(atoms: Floats, weights: np.ndarray, mean: np.ndarray) -> int:
+    """A hash of a version, on which the server and all who hold it agree."""
+    state = blake2b(digest_size=8)
+    for array in (atoms + 0.0, weights, mean.astype(np.float64) + 0.0):
+        state.update(np.ascontiguousarray(array).tobytes())
+    return int.from_bytes(state.digest(), "little")
+
+
+def _bits(packed: np.ndarray | None, count: int, *, default: bool) -> Bools:
+    """So many marks; none sent means all ``default``, an empty array none of them."""
+    if packed is None:
+        return np.full(count, default)
+    if packed.dtype != np.uint8 or packed.shape not in ((0,), (-(-count // 8),)):
+        raise RemoteProtocolError(f"{count} marks do not come in {packed.size} bytes")
+    return np.zeros(count, dtype=np.bool_) if len(packed) == 0 else np.unpackbits(packed, count=count).astype(np.bool_)
+
+
+def _read_mean(mean: np.ndarray | None, large: np.ndarray | None) -> Floats:
+    if mean is None or mean.dtype != np.int8 or mean.ndim != 1:
+        raise RemoteProtocolError("a version of atoms came without a mean")
+    steps, elsewhere = mean.astype(np.float64), mean == ELSEWHERE
+    found = np.empty(0) if large is None else large
+    if found.dtype.kind not in "if" or found.shape != (int(elsewhere.sum()),):
+        raise RemoteProtocolError(f"{int(elsewhere.sum())} large coefficients of the mean did not come")
+    steps[elsewhere] = found
+    return steps
+
+
+def _narrow(numbers: Ints) -> np.ndarray:
+    largest = int(np.abs(numbers).max())
+    if largest >= 2**31:
+        return numbers.astype(np.float64)
+    return numbers.astype(np.int16 if largest < 2**15 else np.int32)
+
+
+def _facts(outcome: Version | Fallback | None) -> np.ndarray:
+    """d_eff, ln det(I + G/λ), ρ and the certificate, rounded so that what it says stays true."""
+    if isinstance(outcome, Version):
+        c = outcome.certificate
+        exact = [c.d_eff, c.log_det, c.missed, c.e_lo, c.e_hi, c.kappa, c.beta]
+    elif outcome is None:
+        exact = [0.0] * 7
+    else:
+        exact = [outcome.d_eff, outcome.log_det, outcome.missed, 0.0, 0.0, 1.0, 0.0]
+    half = _outwards(np.array(exact), np.float16)
+    return half if _is_possible(half) else _outwards(np.array(exact), np.float32)
+
+
+def _outwards(numbers: Floats, dtype: type[np.floating[Any]]) -> np.ndarray:
+    """Numbers in fewer bits, none of them smaller than it was, and e_lo no larger."""
+    largest = np.asarray(np.finfo(dtype).max)
+    with np.errstate(over="ignore"):
+        rounded = numbers.astype(dtype)
+        low = np.arange(len(numbers)) == E_LO
+        rounded = np.where((rounded < numbers) & ~low, np.nextafter(rounded, largest * np.inf), rounded)
+        rounded = np.where((rounded > numbers) & low, np.nextafter(rounded, -largest * np.inf), rounded)
+    return rounded.astype(dtype)
+
+
+def _is_possible(facts: np.ndarray) -> bool:
+    """Whether these can be the facts of a version."""
+    d_eff, log_det, missed, e_lo, e_hi, kappa, beta = (float(each) for each in facts)
+    return bool(np.isfinite(facts).all()) and -1.0 < e_lo <= e_hi and min(d_eff, log_det, missed, kappa, beta) >= 0
+
+
+def _read_facts(payload: Payload) -> Certificate:
+    facts = payload.records.get("facts")
+    if facts is None or facts.shape != (7,) or facts.dtype not in (np.float16, np.float32):
+        raise RemoteProtocolError("a version came without what is known of it")
+    if not _is_possible(facts):
+        raise RemoteProtocolError(f"a certificate that no version has: {facts.tolist()}")
+    d_eff, log_det, missed, e_lo, e_hi, kappa, beta = (float(each) for each in facts)
+    return Certificate(e_lo=e_lo, e_hi=e_hi, kappa=kappa, beta=beta, d_eff=d_eff, log_det=log_det, missed=missed)
+
+
+def _bytes(payload: Payload) -> int:
+    return sum(array.nbytes for arrays in (payload.values, payload.records) for array in arrays.values())

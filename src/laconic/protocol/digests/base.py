@@ -1,0 +1,135 @@
+"""A digest: how the server's log of points becomes a belief, as a few pure functions.
+
+Points go up into a log, in order of arrival. build (server, slow) → address (by client) → absorb (client)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from laconic.arrays import Floats, Ints
+from laconic.beliefs import Belief
+from laconic.errors import LocalProtocolError
+from laconic.growing import GrowingPoints
+from laconic.protocol.history import History
+from laconic.protocol.messages import Digested, Payload
+from laconic.protocol.parcels import Libraries
+from laconic.protocol.shapes import Layout
+from laconic.protocol.wire import Wire
+
+
+@dataclass(frozen=True, eq=False)
+class Built:
+    """What all holders of a version have in common, which a process that hosts many of them builds once."""
+
+    belief: Belief
+    mark: int  # a hash that two holders of the version agree on
+    length: int  # how many observations of the log it has
+
+
+#: share(topic, build) → what build gives; ``build(newest)`` may go on from the newest that was built under the topic.
+ShareBuilt = Callable[[str, Callable[[Built | None], Built]], Built]
+
+
+@dataclass(frozen=True, eq=False)
+class Held:
+    """A version as its holder has it: the belief, and what it takes to absorb the next one."""
+
+    number: int
+    built: Built
+    library: GrowingPoints  # points that came down
+    d_eff: float = 0.0  # the effective dimension of all that is known, where the digest says it
+    atoms: Floats | None = None  # the points that the version is made of, where it is not made of all
+    certificate: Any = None
+
+    @classmethod
+    def blank(cls, belief: Belief) -> Held:
+        """The belief before any data."""
+        return cls(number=0, built=Built(belief, mark=0, length=0), library=GrowingPoints.empty(belief.dim))
+
+
+@dataclass(frozen=True, eq=False)
+class Reader:
+    """A client as the server sees it when it addresses a version to it."""
+
+    base: Any  # what it holds
+    own: Ints  # the places of its own points in the log
+    libraries: Libraries
+    wire: Wire
+
+
+@dataclass(frozen=True, eq=False)
+class Addressed:
+    """What goes down to a client, and what it holds when it has absorbed that."""
+
+    payload: Payload
+    base: Any
+    libraries: Libraries
+    raw: bool
+    mark: int  # the hash that the client will arrive at
+
+
+@dataclass(frozen=True, eq=False)
+class Incoming:
+    """A digest that came down, and what a client has to absorb it with."""
+
+    message: Digested
+    held: Held
+    template: Belief  # the plan's belief before any data
+    own: tuple[Floats, Floats]  # own observations that the version has and the one held lacks
+    covered: Floats  # all own points that the version has
+    libraries: Libraries
+    wire: Wire
+    share: ShareBuilt
+
+
+class Digest:
+    """Base of digests. An *edition* is what the server builds; a *base* is what a client holds of one."""
+
+    name: ClassVar[str] = "digest"
+
+    def layout(self, message: Any) -> Layout | None:
+        """What a message's payload holds, so that names and shapes need not travel; None where each says its own."""
+        return None
+
+    def first(self, belief: Belief) -> Any:
+        """The edition of an empty log, for a plan with this belief."""
+        raise LocalProtocolError(f"{type(self).__name__} does not say what it makes of an empty log")
+
+    def blank(self) -> Any:
+        """The base of a client that holds nothing."""
+        raise LocalProtocolError(f"{type(self).__name__} does not say what a newcomer holds")
+
+    def build(self, log: History, previous: Any) -> Any:
+        """The edition of this log; the one before it may be built upon. Slow, and run beside everything else."""
+        raise LocalProtocolError(f"{type(self).__name__} does not say what it makes of a log")
+
+    def number(self, edition: Any) -> int:
+        """The number of an edition; it grows from one to the next, and is 0 for the first."""
+        raise LocalProtocolError(f"{type(self).__name__} does not number its editions")
+
+    def length(self, base: Any) -> int:
+        """How many points of the log, from the first on, the holder of a base has."""
+        raise LocalProtocolError(f"{type(self).__name__} does not say how much a version has")
+
+    def reach(self, edition: Any) -> int:
+        """How many points of the log, from the first on, an edition has."""
+        raise LocalProtocolError(f"{type(self).__name__} does not say how much an edition has")
+
+    def due(self, log: History, edition: Any, *, base: Any) -> bool:
+        """True when a client that holds ``base`` and asks is worth a new edition."""
+        raise LocalProtocolError(f"{type(self).__name__} does not say when to build")
+
+    def known(self, log: History, editions: Any, *, number: int, mark: int) -> Any | None:
+        """The base of a client that says to hold a version, None where it is not known here."""
+        raise LocalProtocolError(f"{type(self).__name__} does not say which versions it knows")
+
+    def address(self, log: History, edition: Any, reader: Reader) -> Addressed:
+        """What takes a client from what it holds to an edition."""
+        raise LocalProtocolError(f"{type(self).__name__} does not say what it sends")
+
+    def absorb(self, incoming: Incoming) -> Held:
+        """What a client holds after it has absorbed a message; anything wrong with it raises `RemoteProtocolError`."""
+        raise LocalProtocolError(f"{type(self).__name__} does not say how a belief absorbs it")

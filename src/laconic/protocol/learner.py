@@ -1,0 +1,270 @@
+"""The learner: a belief, a tail and a history, and the verbs choose, observe, learn, forget and adopt.
+
+It knows no messages. What others know reaches it as a new belief, by `adopt`.
+"""
+
+from __future__ import annotations
+
+from copy import copy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from laconic.arrays import Floats
+from laconic.beliefs import Belief, View
+from laconic.checks import MOST, finite_array, require_finite_number
+from laconic.errors import InputError, UnknownDecision
+from laconic.exploration import tied_with_best
+from laconic.growing import first_appearances
+from laconic.protocol.history import History
+from laconic.protocol.plan import Plan
+from laconic.protocol.records import Decided, Forgot, Learnt, Observed
+from laconic.randomness import Role, generator
+from laconic.tail import Tail
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """A chosen arm. Its reward is reported with the decision itself, or by its id."""
+
+    id: str
+    arm: int
+    mean: float  # μ of the arm
+    width: float  # ασ of the arm
+    point: Floats = field(repr=False)  # (1, d) its features
+
+    @property
+    def record(self) -> Decided:
+        """What a store keeps of it, behind `choose`, so that a reward may come after a restart."""
+        return Decided(id=self.id, point=self.point)
+
+
+@dataclass(frozen=True, eq=False)
+class Adoption:
+    """A belief with a tail that has this client's observations ``covered`` … ``upto``, ready to be installed."""
+
+    covered: int
+    tail: Tail
+    upto: int
+    d_eff: float = 0.0
+
+
+#: So many decisions of an earlier start may be without a record.
+MOST_LOST = 2**16
+
+
+class Learner:
+    """Chooses among arms, and learns from rewards and from beliefs."""
+
+    def __init__(self, plan: Plan, *, seed: int, number: int, clients: int, start: int) -> None:
+        self.plan, self.seed, self.start = plan, seed, start
+        self.number, self.clients = number, clients
+        self.history = History.empty(plan.belief.dim)
+        self.covered = 0
+        self.d_eff = 0.0  # the effective dimension of what the belief knows, where a digest said it
+        self.tail = Tail(plan.belief)
+        self.pending: dict[str, Floats] = {}  # the arms of decisions that wait for their reward
+        #: how many decisions were made under each start, and which of those that are missing may still be reported
+        self.starts: dict[int, int] = {start: 0}
+        self.lost: set[str] = set()
+
+    @property
+    def belief(self) -> Belief:
+        """The belief installed last."""
+        return self.tail.belief
+
+    @property
+    def decisions(self) -> int:
+        """How many decisions were made since this client was started."""
+        return self.starts[self.start]
+
+    @property
+    def fires(self) -> bool:
+        """True when the trigger would ask for an exchange."""
+        share = self.d_eff / self.clients
+        return bool(self.plan.trigger.fires(replace(self.tail.fresh, share=share) if share else self.tail.fresh))
+
+    # -- choosing ------------------------------------------------------------------------------------------------
+
+    def choose(self, arms: ArrayLike, *, view: View | None = None) -> Decision:
+        """The arm with the largest μ + ασ under belief and tail, ties broken by a draw of this client's own.
+
+        ``view`` is what the belief says of the arms where somebody has it at hand.
+        """
+        checked = self.checked("arms", arms)
+        if len(checked) == 0:
+            raise InputError("arms is empty: there is nothing to choose from")
+        number = first_appearances(checked)
+        distinct = np.unique(number, return_index=True)[1]  # equal arms are scored once
+        view = self.belief.view(checked[distinct]) if view is None else view.of(distinct)
+        mean, variance = self.tail.predict(view)
+        width = self._alpha() * np.sqrt(variance)
+        arm = self._pick(mean[number], width[number])
+        seen = int(number[arm])
+        point = checked[arm : arm + 1].copy()
+        decision = Decision(self._next_id(), arm, float(mean[seen]), float(width[seen]), point)
+        self.pending[decision.id] = point
+        self.starts[self.start] += 1
+        return decision
+
+    def _alpha(self) -> Any:
+        return self.plan.exploration.coefficient(
+            lam=self.belief.lam, clients=self.clients, information=self.tail.information
+        )
+
+    def _next_id(self) -> str:
+        return f"{self.start:x}.{self.decisions:x}"
+
+    def _pick(self, mean: Floats, width: Floats) -> int:
+        if not (np.isfinite(mean).all() and np.isfinite(width).all()):
+            raise InputError("the model's predictions overflow; rescale features and rewards to moderate sizes")
+        tied = np.flatnonzero(tied_with_best(mean, width))
+        if len(tied) == 1:
+            return int(tied[0])
+        # By the number of all decisions: those of a client that was restarted are drawn as if it had not been.
+        draw = generator(self.seed, Role.TIES, self.number, sum(self.starts.values()))
+        return int(tied[draw.integers(len(tied))])
+
+    def checked(self, name: str, points: ArrayLike) -> Floats:
+        """Points of the plan's dimension, or an error that says what was given."""
+        array = finite_array(name, points, ndim=2)
+        if array.shape[1] != self.belief.dim:
+            raise InputError(f"{name} must have {self.belief.dim} features, got {array.shape[1]}")
+        return array
+
+    # -- learning ------------------------------------------------------------------------------------------------
+
+    def observe(self, decision: Decision | str, reward: float) -> Observed:
+        """Learn the reward of a decision, however late or out of order."""
+        require_finite_number("reward", reward)
+        if abs(float(reward)) >= MOST:
+            raise InputError(f"reward must be below {MOST:g} in size, got {reward!r}; rescale rewards")
+        waiting = self._waiting(decision)
+        name = decision if isinstance(decision, str) else decision.id
+        point, rewards = self.plan.rounded(waiting, np.array([reward], dtype=np.float64))
+        return self.observed(Observed(id=name, point=point, reward=float(rewards[0])))
+
+    def observed(self, record: Observed) -> Observed:
+        """Take an observation in, as it was recorded."""
+        # A view of one point may differ in its last bits from its part of a view of many, so one point is looked at
+        # here too: a state that is made again from its records is the same to the last bit.
+        tail = copy(self.tail)
+        tail.append(self.belief.view(record.point), record.reward)  # first, and to a copy, as it may refuse
+        history = self.history.appended(record.point, np.array([record.reward]))
+        self._settle(record.id)
+        self.tail, self.history = tail, history
+        return record
+
+    def learn(self, points: ArrayLike, rewards: ArrayLike) -> Learnt:
+        """Learn rewards of points that were observed elsewhere, all of them or none."""
+        X, y = self.checked("points", points), finite_array("rewards", rewards, ndim=1)
+        if len(X) != len(y):
+            raise InputError(f"points and rewards must be as many, got {len(X)} and {len(y)}")
+        X, y = self.plan.rounded(X, y)
+        return self.learnt(Learnt(points=X, rewards=y))
+
+    def learnt(self, record: Learnt) -> Learnt:
+        """Take observations in, as they were recorded."""
+        self.tail = extended(self.tail, record.points, record.rewards, replayed=False)
+        self.history = self.history.appended(record.points, record.rewards)
+        return record
+
+    def forget(self, decision: str) -> Forgot:
+        """Give up waiting for the reward of a decision."""
+        if decision not in self.pending:
+            raise UnknownDecision(f"decision {decision!r} is not waiting for a reward")
+        self._settle(decision)
+        return Forgot(id=decision)
+
+    def _waiting(self, decision: Decision | str) -> Floats:
+        """The point of a decision whose reward has not come."""
+        if not isinstance(decision, Decision | str):
+            raise UnknownDecision(f"a reward is reported with a Decision or its id, not with {decision!r}")
+        name = decision if isinstance(decision, str) else decision.id
+        point = self.pending.get(name)
+        if isinstance(decision, Decision) and point is not None and not np.array_equal(point, decision.point):
+            raise UnknownDecision(
+                f"decision {name!r} is another client's, or of another start: its arm is not the one here"
+            )
+        if point is None and isinstance(decision, Decision) and self._may_be_lost(name):
+            return self.checked("decision.point", decision.point)
+        if point is None:
+            raise UnknownDecision(
+                f"decision {name!r} was not made here, its reward was reported before, or its record was lost with "
+                "the process that made it; report a reward once, and with the decision itself where that is at hand"
+            )
+        return point
+
+    def _may_be_lost(self, name: str) -> bool:
+        """True for a decision of an earlier start of which no record survived."""
+        start, number = parsed_id(name)
+        known = self.starts.get(start, 0)
+        return name in self.lost or (start != self.start and known <= number < known + MOST_LOST)
+
+    def _settle(self, name: str) -> None:
+        """Note that nothing more is expected of a decision."""
+        self.noted(name)
+        self.pending.pop(name, None)
+        self.lost.discard(name)
+
+    def noted(self, name: str) -> None:
+        """Note that a decision was made; those before it of which nothing is known may still be reported."""
+        start, number = parsed_id(name)
+        first = self.starts.get(start, 0)
+        if number >= first + MOST_LOST:
+            raise UnknownDecision(f"no decision {name!r} was made: {first} of that start are known")
+        if number >= first:
+            self.lost.update(f"{start:x}.{missing:x}" for missing in range(first, number))
+            self.starts[start] = number + 1
+
+    def recall(self, decided: Decided) -> None:
+        """A decision that was made before a restart waits for its reward, if that did not come before its record."""
+        start, number = parsed_id(decided.id)
+        if number < self.starts.get(start, 0) and decided.id not in self.lost and decided.id not in self.pending:
+            return
+        self.noted(decided.id)
+        self.lost.discard(decided.id)
+        self.pending[decided.id] = self.checked("point", decided.point)
+
+    def restarted(self, start: int) -> None:
+        """Ids of decisions carry another random part from here on."""
+        self.start = start
+        self.starts.setdefault(start, 0)
+
+    # -- adopting ------------------------------------------------------------------------------------------------
+
+    def adopt(self, adoption: Adoption) -> None:
+        """Make a belief the installed one; own points that it lacks are on its tail, each exactly once."""
+        rest = slice(adoption.upto, len(self.history))  # observed while the adoption was prepared
+        self.tail = extended(adoption.tail, self.history.points[rest], self.history.rewards[rest], replayed=True)
+        self.covered, self.d_eff = adoption.covered, adoption.d_eff
+
+
+def prepared(belief: Belief, covered: int, history: History, *, d_eff: float = 0.0) -> Adoption:
+    """What it takes to adopt a belief that has the first ``covered`` own observations: pure, and maybe slow."""
+    rest = slice(covered, len(history))
+    tail = extended(Tail(belief), history.points[rest], history.rewards[rest], replayed=True)
+    return Adoption(covered=covered, tail=tail, upto=len(history), d_eff=d_eff)
+
+
+def extended(tail: Tail, X: Floats, y: Floats, *, replayed: bool) -> Tail:
+    """A tail with more observations; the one given stays as it is."""
+    longer = copy(tail)
+    if len(X):
+        view = tail.belief.view(X)
+        for index, reward in enumerate(y):
+            longer.append(view.at(index), float(reward), replayed=replayed)
+    return longer
+
+
+def parsed_id(name: str) -> tuple[int, int]:
+    """The start and the number in an id."""
+    start, dot, number = name.partition(".")
+    try:
+        if dot:
+            return int(start, 16), int(number, 16)
+    except ValueError:
+        pass
+    raise UnknownDecision(f"{name!r} is no id of a decision")

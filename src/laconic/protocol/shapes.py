@@ -1,0 +1,77 @@
+"""What the payloads of a phase hold, said once in the plan, so that names and shapes need not travel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from laconic.errors import InputError
+
+#: A shape of numbers and symbols: ("n", "d") are n rows of the plan's d features; other symbols are found by decoding.
+Shape = tuple[str | int, ...]
+#: A payload has at most this many arrays and numbers.
+MOST_FIELDS = 64
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Layout:
+    """The arrays and numbers of a payload, in the order in which they travel; any of them may be missing.
+
+    A control field is a ``float``, which always takes the same bytes, or an ``int``, which takes as many as it needs.
+
+    >>> Layout(values={"points": ("n", "d"), "rewards": ("n",)}, control={"offset": int}).shapes
+    (('n', 'd'), ('n',))
+    """
+
+    values: Mapping[str, Shape] = field(default_factory=dict)
+    records: Mapping[str, Shape] = field(default_factory=dict)
+    control: Mapping[str, type[int] | type[float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.size > MOST_FIELDS:
+            raise InputError(f"a layout has at most {MOST_FIELDS} arrays and numbers, got {self.size}")
+
+    @property
+    def size(self) -> int:
+        """How many arrays and numbers there are."""
+        return len(self.values) + len(self.records) + len(self.control)
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """The shapes of all arrays."""
+        return (*self.values.values(), *self.records.values())
+
+
+def solved(shapes: Sequence[Shape], lengths: Sequence[int], *, dim: int) -> list[tuple[int, ...]]:
+    """The shapes of flat arrays with so many entries each; a ValueError where no sizes fit.
+
+    >>> solved([("r", "r"), ("r",), ("n", "d")], [9, 3, 8], dim=2)
+    [(3, 3), (3,), (4, 2)]
+    """
+    sizes = {"d": dim}
+    pairs = list(zip(shapes, lengths, strict=True))
+    while waiting := [(_unknown(shape, sizes), shape, length) for shape, length in pairs if _unknown(shape, sizes)]:
+        names, shape, length = min(waiting, key=lambda each: (len(set(each[0])), len(each[0])))
+        rest = math.prod(_size(axis, sizes) for axis in shape if axis not in names)
+        if len(set(names)) > 1 or rest == 0:
+            raise ValueError(f"the shape {shape} does not follow from {length} entries")
+        sizes[names[0]] = _root(length // rest, len(names))
+    found = [tuple(_size(axis, sizes) for axis in shape) for shape in shapes]
+    for shape, length in zip(found, lengths, strict=True):
+        if math.prod(shape) != length:
+            raise ValueError(f"an array of shape {shape} does not have {length} entries")
+    return found
+
+
+def _unknown(shape: Shape, sizes: Mapping[str, int]) -> list[str]:
+    return [axis for axis in shape if isinstance(axis, str) and axis not in sizes]
+
+
+def _size(axis: str | int, sizes: Mapping[str, int]) -> int:
+    return sizes[axis] if isinstance(axis, str) else axis
+
+
+def _root(number: int, power: int) -> int:
+    """The whole number nearest to the root, which fits or not."""
+    return number if power == 1 else math.isqrt(number) if power == 2 else round(number ** (1 / power))

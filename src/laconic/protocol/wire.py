@@ -1,0 +1,216 @@
+"""Wires: in which numbers points and rewards travel, and what rounding that means for everyone.
+
+A client learns from the rounded points and rewards itself, so that both sides talk of the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from laconic.arrays import Bools, Floats
+from laconic.checks import is_grid, require_one_of, require_positive
+from laconic.errors import InputError, RemoteProtocolError
+from laconic.kernels import Kernel
+
+FLOATS = ("float64", "float32", "float16")
+#: The types of the forms of `Int8Wire`.
+FORM_TYPES = ("int8", "int16", "float32")
+#: ‖φ(x) − φ(x̂)‖² of a rounded point is at most this part of λ.
+POINT_ROUNDING = 1e-3
+#: |y − ŷ| of a rounded reward is at most this part of √λ.
+REWARD_ROUNDING = 1e-2
+LARGEST_SINGLE = float(np.finfo(np.float32).max)
+
+
+class Wire(Protocol):
+    """How points and rewards are packed."""
+
+    #: True when a point that the other side knows goes as a number that names it.
+    by_reference: ClassVar[bool]
+
+    def rounded(self, points: Floats, rewards: Floats, *, kernel: Kernel | None, lam: float) -> tuple[Floats, Floats]:
+        """Points and rewards as the other side will have them; what is exact already comes back as it is."""
+        ...
+
+    def packed(self, points: Floats) -> list[np.ndarray]:
+        """The forms in which rounded points travel, each with those points that need it, in order; see `form_of`."""
+        ...
+
+    def form_of(self, points: Floats) -> np.ndarray:
+        """Which of the forms each point takes, 0 for the first."""
+        ...
+
+    def unpacked(self, form: int, array: np.ndarray) -> Floats:
+        """The points in one of the forms."""
+        ...
+
+    def packed_rewards(self, rewards: Floats) -> np.ndarray:
+        """Rounded rewards as they travel."""
+        ...
+
+    def unpacked_rewards(self, array: np.ndarray) -> Floats:
+        """The rewards that came."""
+        ...
+
+
+@dataclass(frozen=True)
+class FloatWire:
+    """Points and rewards as floating-point numbers of some width."""
+
+    dtype: str = "float64"
+
+    by_reference: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        require_one_of("dtype", self.dtype, choices=FLOATS)
+
+    def rounded(self, points: Floats, rewards: Floats, *, kernel: Kernel | None, lam: float) -> tuple[Floats, Floats]:
+        if self.dtype == "float64":
+            return points, rewards
+        with np.errstate(over="ignore"):
+            X, y = (array.astype(self.dtype).astype(np.float64) for array in (points, rewards))
+        if not (np.isfinite(X).all() and np.isfinite(y).all()):
+            raise InputError(f"a point or a reward does not fit into {self.dtype}; rescale, or try wire='float32'")
+        return X, y
+
+    def form_of(self, points: Floats) -> np.ndarray:
+        return np.zeros(len(points), dtype=np.int64)
+
+    def packed(self, points: Floats) -> list[np.ndarray]:
+        return [points.astype(self.dtype, copy=False)]
+
+    def unpacked(self, form: int, array: np.ndarray) -> Floats:
+        if form:
+            raise RemoteProtocolError(f"points came in form {form}, where all are of {self.dtype}")
+        return _widened("points", array, (self.dtype,))
+
+    def packed_rewards(self, rewards: Floats) -> np.ndarray:
+        return rewards.astype(self.dtype, copy=False)
+
+    def unpacked_rewards(self, array: np.ndarray) -> Floats:
+        return _widened("rewards", array, (self.dtype,))
+
+
+#: Points and rewards as they are.
+EXACT = FloatWire()
+
+
+@dataclass(frozen=True)
+class Int8Wire:
+    """A byte a coordinate, in steps of range/127; 16 bits where that is too coarse, and 32 beyond the range.
+
+    ``ranges`` are the largest sizes of coordinates, one for all or one for each. A point is too coarse when
+    ‖φ(x) − φ(x̂)‖² > 10⁻³λ. Rewards go in float16, or in float32 where rounding to that exceeds 1 % of √λ.
+    """
+
+    ranges: float | tuple[float, ...] = 1.0
+
+    by_reference: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.ranges == ():
+            raise InputError("ranges is empty; give one size for all features, or one for each")
+        for each in self.ranges if isinstance(self.ranges, tuple) else (self.ranges,):
+            require_positive("ranges", each)
+
+    def _steps(self, levels: int) -> Floats:
+        return np.asarray(self.ranges, dtype=np.float64) / levels
+
+    def _on_grid(self, points: Floats, levels: int) -> Floats:
+        """Points rounded to a grid; a coordinate beyond its range stays beyond any grid point."""
+        if isinstance(self.ranges, tuple) and len(self.ranges) != points.shape[1]:
+            raise InputError(f"ranges has {len(self.ranges)} entries, but points have {points.shape[1]} features")
+        steps = self._steps(levels)
+        return np.clip(np.round(points / steps), -levels, levels) * steps + 0.0
+
+    def rounded(self, points: Floats, rewards: Floats, *, kernel: Kernel | None, lam: float) -> tuple[Floats, Floats]:
+        X = self._on_grid(points, 127)
+        far = _far(points, X, kernel=kernel, lam=lam) | self._beyond(points)
+        if far.any():
+            finer = self._on_grid(points[far], 32767)
+            still = _far(points[far], finer, kernel=kernel, lam=lam) | self._beyond(points[far])
+            finer[still] = _single("point", points[far][still])
+            X[far] = finer
+        return X, _rounded_rewards(rewards, lam=lam)
+
+    def _beyond(self, points: Floats) -> Bools:
+        return np.asarray((np.abs(points) > np.asarray(self.ranges) * (1 + 1e-9)).any(axis=1))
+
+    def form_of(self, points: Floats) -> np.ndarray:
+        form = np.full(len(points), 2)
+        for number, levels in ((1, 32767), (0, 127)):
+            form[(self._on_grid(points, levels) == points).all(axis=1)] = number
+        return form
+
+    def packed(self, points: Floats) -> list[np.ndarray]:
+        form = self.form_of(points)
+        narrow = np.round(points[form == 0] / self._steps(127)).astype(np.int8)
+        wide = np.round(points[form == 1] / self._steps(32767)).astype(np.int16)
+        return [narrow, wide, points[form == 2].astype(np.float32)]
+
+    def unpacked(self, form: int, array: np.ndarray) -> Floats:
+        if not 0 <= form < len(FORM_TYPES) or array.dtype != FORM_TYPES[form]:
+            raise RemoteProtocolError(f"points of form {form} came as {array.dtype}")
+        if form == 2:
+            return array.astype(np.float64)
+        return np.asarray(array.astype(np.float64) * self._steps((127, 32767)[form]) + 0.0)
+
+    def packed_rewards(self, rewards: Floats) -> np.ndarray:
+        return rewards.astype(np.float16 if fits_half(rewards).all() else np.float32)
+
+    def unpacked_rewards(self, array: np.ndarray) -> Floats:
+        return _widened("rewards", array, ("float16", "float32"))
+
+
+def fits_half(rewards: Floats) -> Bools:
+    """Which rewards are the same in float16."""
+    with np.errstate(over="ignore"):
+        return np.asarray(rewards.astype(np.float16).astype(np.float64) == rewards)
+
+
+def _widened(what: str, array: np.ndarray, dtypes: tuple[str, ...]) -> Floats:
+    """The same numbers in float64, of an array that must be of one of these types."""
+    if array.dtype.name not in dtypes:
+        raise RemoteProtocolError(f"{what} came as {array.dtype}, where {' or '.join(dtypes)} is expected")
+    return array.astype(np.float64, copy=False)
+
+
+def _far(points: Floats, rounded: Floats, *, kernel: Kernel | None, lam: float) -> Bools:
+    """Which points rounding has moved too far, by the kernel's distance or, where there is none, the plain one."""
+    if kernel is None:
+        squares = ((points - rounded) ** 2).sum(axis=1)
+    else:
+        between = [float(kernel(x[None], z[None])[0, 0]) for x, z in zip(points, rounded, strict=True)]
+        squares = kernel.diag(points) + kernel.diag(rounded) - 2.0 * np.array(between).reshape(-1)
+    return np.asarray(squares > POINT_ROUNDING * lam)
+
+
+def _rounded_rewards(rewards: Floats, *, lam: float) -> Floats:
+    with np.errstate(over="ignore"):
+        half = rewards.astype(np.float16).astype(np.float64)
+    coarse = ~(np.abs(rewards - half) <= REWARD_ROUNDING * np.sqrt(lam))
+    half[coarse] = _single("reward", rewards[coarse])
+    return np.asarray(half + 0.0)
+
+
+def _single(what: str, values: Floats) -> Floats:
+    if (np.abs(values) > LARGEST_SINGLE).any():
+        raise InputError(f"a {what} beyond {LARGEST_SINGLE:.3g} does not fit into 32 bits; rescale it")
+    return np.asarray(values.astype(np.float32).astype(np.float64))
+
+
+#: Wires by name, as algorithms take them.
+WIRES: dict[str, Any] = {name: FloatWire(name) for name in FLOATS} | {"int8": Int8Wire()}
+
+
+def as_wire(wire: object) -> Wire:
+    """A wire by its name, or as it is."""
+    if isinstance(wire, str):
+        require_one_of("wire", wire, choices=tuple(WIRES))
+        return WIRES[wire]  # type: ignore[no-any-return]
+    if not is_grid(wire) and not hasattr(wire, "rounded"):
+        raise InputError(f"wire must be one of {', '.join(WIRES)}, or a Wire, not {wire!r}")
+    return wire  # type: ignore[return-value]

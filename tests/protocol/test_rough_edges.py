@@ -1,0 +1,170 @@
+"""What trying to break the protocol found: each was once wrong, and is named for what happens now."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from laconic import Client, DisKernelUCB, Gaussian, NKernelUCB, Patience, Server, restore_client
+from laconic.errors import InputError, KernelError, RemoteProtocolError, UnknownDecision
+from laconic.protocol.learner import Decision
+from laconic.protocol.messages import BLANK, Ask, Label, Leave, Request
+from laconic.protocol.session import ClientState
+from laconic.runtimes.network import Network
+
+DIS = DisKernelUCB(Gaussian(1.0), D=1e9)
+LONE = DisKernelUCB(Gaussian(1.0), D=1e9, together=False)
+
+
+def learnt(network: Network, number: int, count: int, *, seed: int = 0) -> None:
+    draw = np.random.default_rng(seed)
+    network.settle(number, network.clients[number].learn(draw.normal(size=(count, 2)), draw.normal(size=count)))
+
+
+def flush(network: Network, number: int) -> None:
+    network.settle(number, network.clients[number].flush())
+
+
+@pytest.mark.parametrize("algorithm", [DIS, LONE], ids=["together", "alone"])
+def test_a_client_that_was_once_started_without_its_state_is_still_counted_once(algorithm: DisKernelUCB) -> None:
+    network = Network(algorithm.plan(2), clients=2, seed=0)
+    learnt(network, 0, 5)
+    flush(network, 0)
+    real, blank = network.clients[0], Client(network.plan, number=0, name="0", member=False)
+    for client in (blank, real):
+        network.cut(0)
+        network.clients[0] = client
+        network.greet(0)
+        network.drain()
+    learnt(network, 1, 1, seed=1)
+    for number in (1, 0, 1):
+        flush(network, number)
+    belief: Any = network.clients[1].learner.belief
+    assert belief.observations == 6
+    assert network.clients[0].learner.covered == 5
+
+
+def test_a_flush_while_a_digest_is_absorbed_goes_up_afterwards() -> None:
+    network = Network(LONE.plan(2), clients=2, seed=0)
+    learnt(network, 1, 1)
+    flush(network, 1)
+    network.slow.add(0)
+    flush(network, 0)
+    learnt(network, 0, 3, seed=1)
+    flush(network, 0)
+    network.slow.clear()
+    while network.owed[0]:
+        network.finish(0)
+    network.drain()
+    assert len(network.server.log) == 4
+    assert network.clients[0].state is ClientState.IDLE
+
+
+def test_an_ask_of_a_sync_that_was_abandoned_is_dropped_when_it_comes_again() -> None:
+    client = Client(DIS.plan(2), clients=2)
+    for number in (1, 2):
+        outcome = client.receive(Ask(epoch=Label(0, number), phase=0, fired=False))
+        client.done(outcome.compute[0], outcome.compute[0].result())
+    assert "over, or was abandoned" in (client.receive(Ask(epoch=Label(0, 1), phase=0, fired=False)).dropped or "")
+    assert client.session.sync is not None
+    assert client.session.sync.epoch == Label(0, 2)
+
+
+def test_a_request_that_waits_outlasts_the_one_who_made_it() -> None:
+    network = Network(DIS.plan(2), clients=3, seed=0, patience=Patience(seconds=10.0, quorum=3))
+    network.post(0, network.clients[0].flush())
+    network.deliver("up", 0)
+    network.deliver("down", 1)
+    network.deliver("up", 1)
+    network.tick(11.0)  # only client 1 has answered
+    network.server.receive(0, Leave())
+    assert network.server.hub.requests == (1,)
+
+
+def test_a_sync_that_falls_below_the_quorum_is_abandoned_at_once() -> None:
+    server = Server(DIS.plan(2), members=[0, 1, 2], patience=Patience(quorum=3))
+    server.receive(0, Request(epoch=BLANK))
+    server.receive(1, Leave())
+    assert server.hub.sync is None
+    assert server.hub.requests
+
+
+def test_patience_begins_when_somebody_tells_the_time() -> None:
+    server = Server(DIS.plan(2), members=[0, 1], patience=Patience(seconds=10.0))
+    server.receive(0, Request(epoch=BLANK))
+    assert not server.tick(1.7e9).send
+    assert server.tick(1.7e9 + 11.0).send
+    with pytest.raises(InputError, match="finite"):
+        server.tick(float("inf"))
+
+
+def test_a_member_that_asks_again_and_again_is_noted_once() -> None:
+    server = Server(DIS.plan(2), members=[0, 1], patience=Patience(quorum=3))
+    for _ in range(5):
+        server.receive(0, Request(epoch=BLANK))
+    assert server.hub.requests == (0,)
+
+
+def test_work_that_failed_fails_again_when_a_client_is_restored() -> None:
+    network = Network(DIS.plan(2), clients=2, seed=0, keep=True)
+    client = network.clients[1]
+    network.post(0, network.clients[0].flush())
+    network.deliver("up", 0)
+    outcome = client.receive(network.take("down", 1))
+    records = [client.born, *outcome.keep, *client.done(outcome.compute[0], MemoryError()).keep]
+    twin, _ = restore_client(records, plan=network.plan, start=1)
+    assert twin.state is client.state is ClientState.AWAY
+
+
+class Fragile(Gaussian):
+    """A kernel that fails once it is told to."""
+
+    def __call__(self, X: Any, Y: Any) -> Any:
+        if len(X) > FAILS_FROM[0]:
+            raise KernelError("no more")
+        return super().__call__(X, Y)
+
+
+FAILS_FROM = [10**9]
+
+
+def test_a_reward_that_cannot_be_learnt_leaves_everything_as_it_was() -> None:
+    client = Client(NKernelUCB(Fragile()).plan(2))
+    arms = np.eye(2)
+    for _ in range(31):
+        client.observe(client.choose(arms), 1.0)
+    decision = client.choose(arms)
+    FAILS_FROM[0] = 1
+    try:
+        with pytest.raises(KernelError):
+            client.observe(decision, 1.0)
+    finally:
+        FAILS_FROM[0] = 10**9
+    client.observe(decision, 1.0)
+    assert client.learner.tail.rows.counts.sum() == client.count == 32
+
+
+def test_a_decision_of_another_client_is_refused() -> None:
+    mine, other = Client(DIS.plan(2), number=0), Client(DIS.plan(2), number=1)
+    decision = other.choose([[1.0, 0.0]])
+    with pytest.raises(UnknownDecision):
+        mine.observe(decision, 1.0)
+    mine.choose([[0.0, 1.0]])
+    with pytest.raises(UnknownDecision, match="another"):
+        mine.observe(decision, 1.0)
+    with pytest.raises(UnknownDecision):
+        mine.observe(Decision("7.ffffff", 0, 0.0, 0.0, np.array([[1.0, 0.0]])), 1.0)
+    with pytest.raises(UnknownDecision, match="Decision or its id"):
+        mine.observe(5, 1.0)  # type: ignore[arg-type]
+
+
+def test_numbers_that_no_message_could_carry_are_refused_at_the_start() -> None:
+    with pytest.raises(InputError, match="term"):
+        Server(DIS.plan(2), term=2**60)
+    with pytest.raises(InputError, match="start"):
+        restore_client([Client(DIS.plan(2)).born], plan=DIS.plan(2), start=2**60)
+
+
+def test_a_restored_client_needs_a_state_of_its_own_kind() -> None:
+    with pytest.raises(RemoteProtocolError, match="no records"):
+        restore_client([], plan=DIS.plan(2), start=0)

@@ -1,0 +1,214 @@
+"""LaconicUCB as its users meet it: any problem, any input, and what a run says of it."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from laconic import (
+    AllPoints,
+    Atoms,
+    Catalogue,
+    Client,
+    Cosine,
+    Gaussian,
+    InputError,
+    Kernel,
+    LaconicUCB,
+    Linear,
+    Log,
+    Matern,
+    OneKernelUCB,
+    Polynomial,
+    Problem,
+    Random,
+    RationalQuadratic,
+    Theory,
+    compare,
+    grid,
+    run,
+)
+from laconic.atoms import Atoms as Recipe
+from laconic.protocol.wire import Int8Wire
+from laconic.runtimes import loopback
+from laconic.testing import check_algorithm
+from laconic.triggers import Every, WithAsk
+
+LEAN = LaconicUCB(Gaussian(0.5), lam=0.1, alpha=0.1)
+
+
+def log_of(arms: Any, *, scale: float = 1.0) -> Log:
+    """A problem of these arms, whose rewards are of some size."""
+    return Log(arms, means=scale * np.cos(arms.sum(axis=2)), noise=0.1 * scale * np.sin(np.arange(len(arms))))
+
+
+@pytest.mark.parametrize("algorithm", [LEAN, LaconicUCB(digest=AllPoints()), LaconicUCB(Linear(), upload=WithAsk())])
+def test_it_keeps_to_the_contract(algorithm: LaconicUCB) -> None:
+    check_algorithm(algorithm)
+
+
+def test_it_learns_like_everybody_who_hears_all_for_few_bytes() -> None:
+    sizes: dict[str, Any] = {"clients": 8, "rounds": 40}
+    lean = run(LEAN, Cosine(dim=3), **sizes)
+    one = run(OneKernelUCB(Gaussian(0.5), lam=0.1, alpha=0.1), Cosine(dim=3), **sizes)
+    nothing = run(Random(), Cosine(dim=3), **sizes)
+    assert lean.regret < one.regret + 0.2 * (nothing.regret - one.regret)
+    assert lean.bytes < one.bytes / 15
+
+
+# What is said of a run
+
+
+def test_a_run_says_what_each_download_was_certified_to_be() -> None:
+    lean = run(LEAN, Cosine(dim=3), clients=6, rounds=40)
+    assert len(lean.versions) == lean.syncs
+    assert [each.step for each in lean.versions] == lean.sync_steps.tolist()
+    assert {each.raw for each in lean.versions} == {True, False}
+    for each in lean.versions:
+        assert each.raw == (each.atoms == 0)
+        assert -1 < each.e_lo <= each.e_hi
+        assert each.d_eff > 0
+        if each.raw:
+            assert (each.e_lo, each.e_hi, each.kappa, each.beta) == (0, 0, 1, 0)
+        else:
+            assert each.kappa < 1.3
+            assert each.e_hi < 1.01
+            assert each.atoms < each.length
+    for client in range(6):
+        mine = [each for each in lean.versions if each.client == client]
+        assert [each.version for each in mine] == sorted({each.version for each in mine})
+    assert run(OneKernelUCB(), Cosine(dim=3), clients=2, rounds=3).versions == ()
+
+
+def test_loopback_and_lockstep_download_the_same() -> None:
+    problem, sizes = Cosine(dim=3), {"clients": 5, "rounds": 30}
+    fast = run(LEAN, problem, **sizes)  # type: ignore[arg-type]
+    slow = loopback.play(LEAN, problem.instance(seed=0, **sizes), seed=0, **sizes)  # type: ignore[arg-type]
+    assert fast.versions == slow.versions
+    assert (fast.choices == slow.choices).all()
+    assert fast.bytes == slow.bytes
+
+
+# Any input
+
+
+def ball(steps: int, arms: int, dim: int) -> Any:
+    return np.random.default_rng(3).uniform(-1, 1, (steps, arms, dim)) / np.sqrt(dim)
+
+
+STRANGE: dict[str, tuple[Problem, int, int]] = {
+    "points beyond the ranges": (log_of(3.0 * ball(60, 4, 2)), 4, 15),
+    "points far beyond the ranges": (log_of(1e6 * ball(60, 4, 2)), 4, 15),
+    "constant features": (log_of(np.concatenate([ball(60, 4, 2), np.ones((60, 4, 1))], axis=2)), 4, 15),
+    "nothing but constants": (log_of(np.ones((60, 4, 3))), 4, 15),
+    "one arm": (log_of(ball(60, 1, 2)), 4, 15),
+    "one client": (log_of(ball(60, 4, 2)), 1, 60),
+    "one client and one arm": (log_of(ball(20, 1, 2)), 1, 20),
+    "one feature": (log_of(ball(60, 4, 1)), 4, 15),
+    "many features": (log_of(ball(40, 3, 200)), 4, 10),
+    "duplicates only": (log_of(np.repeat(ball(1, 3, 2), 120, axis=0)), 4, 30),
+    "large rewards": (log_of(ball(60, 4, 2), scale=1e6), 4, 15),
+    "tiny rewards": (log_of(ball(60, 4, 2), scale=1e-6), 4, 15),
+}
+
+
+@pytest.mark.parametrize("how", STRANGE)
+def test_strange_problems_are_played_to_their_end(how: str) -> None:
+    problem, clients, rounds = STRANGE[how]
+    played = run(LEAN, problem, clients=clients, rounds=rounds)
+    assert np.isfinite(played.regrets).all()
+    if clients == 1:
+        assert played.syncs == 0  # nobody else has anything to say
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [Polynomial(), Polynomial(degree=3, offset=2.0), Matern(nu=0.5), Matern(nu=2.5), Linear(), RationalQuadratic()],
+    ids=repr,
+)
+def test_it_learns_with_any_kernel(kernel: Kernel) -> None:
+    algorithm, problem = LaconicUCB(kernel, lam=0.1, alpha=0.1), Catalogue(dim=3, items=12, arms=5)
+    played = run(algorithm, problem, clients=5, rounds=40)
+    assert played.regret < run(Random(), problem, clients=5, rounds=40).regret
+    assert played.syncs > 0
+
+
+def test_the_range_of_rewards_scales_the_steps_of_the_mean() -> None:
+    """Rewards a thousand times as large, and all that has their size too: the same choices, but for rounding."""
+    arms = ball(120, 4, 2)
+    small = run(LEAN, log_of(arms, scale=1.0), clients=4, rounds=30)
+    large = run(replace(LEAN, reward=1024.0, alpha=102.4), log_of(arms, scale=1024.0), clients=4, rounds=30)
+    assert (small.choices != large.choices).mean() < 0.1
+    assert LaconicUCB(reward=7.0).plan(2).digest == Atoms(Recipe(range=7.0))
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"delta": -1.0}, "delta"),
+        ({"delta": np.nan}, "delta"),
+        ({"lam": 0.0}, "lam"),
+        ({"alpha": "theory"}, "alpha"),
+        ({"ranges": 0}, "ranges"),
+        ({"ranges": ()}, "ranges"),
+        ({"ranges": (1.0, -1.0)}, "ranges"),
+        ({"ranges": "1"}, "ranges"),
+        ({"reward": 0.0}, "reward"),
+        ({"digest": "atoms"}, r"digest .* try digest=Atoms\(\)"),
+        ({"digest": Atoms}, "digest"),
+        ({"upload": Every(3)}, r"upload .* try Growth\(\)"),
+        ({"digest": Atoms(Recipe(range=3.0)), "reward": 2.0}, r"try LaconicUCB\(reward=3.0\)"),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused_at_once(given: dict[str, Any], why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        LaconicUCB(**given)
+
+
+def test_ranges_must_be_as_many_as_features() -> None:
+    algorithm = LaconicUCB(ranges=(1, 2))
+    assert algorithm.plan(2).wire == Int8Wire((1, 2))
+    assert LaconicUCB(ranges=[1, 2]) == algorithm  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="ranges has 2 entries, but arms have 3 features"):
+        run(algorithm, Cosine(dim=3), clients=2, rounds=2)
+
+
+@pytest.mark.parametrize("reward", [1e39, -1e120, np.inf, np.nan])
+def test_a_reward_that_cannot_travel_is_refused_and_the_decision_stays_open(reward: float) -> None:
+    client = Client(LEAN.plan(2))
+    decision = client.choose(ball(1, 3, 2)[0])
+    with pytest.raises(InputError, match="reward"):
+        client.observe(decision, reward)
+    client.observe(decision, 0.5)
+    assert client.count == 1
+
+
+def test_a_point_that_cannot_travel_is_refused() -> None:
+    client = Client(LEAN.plan(2))
+    with pytest.raises(InputError, match="point beyond"):
+        client.learn([[1e39, 0.0]], [1.0])
+    assert client.count == 0
+
+
+def test_its_plan_tells_all_that_decides_a_result() -> None:
+    plans = [
+        LaconicUCB(),
+        LaconicUCB(delta=1.0),
+        LaconicUCB(ranges=2.0),
+        LaconicUCB(ranges=(1.0, 2.0)),
+        LaconicUCB(ranges=(2.0, 1.0)),
+        LaconicUCB(reward=3.0),
+        LaconicUCB(digest=AllPoints()),
+        LaconicUCB(digest=Atoms(Recipe(kappa=1.5))),
+        LaconicUCB(upload=WithAsk()),
+    ]
+    assert len({each.plan(2).fingerprint for each in plans}) == len(plans)
+    assert LaconicUCB(reward=3).plan(2).fingerprint == LaconicUCB(reward=3.0).plan(2).fingerprint
+    assert LaconicUCB(ranges=(1.0, 2.0)).plan(2).table["wire.ranges.1"] == 2
+
+
+def test_it_is_compared_with_others_and_with_itself() -> None:
+    algorithms = [replace(LEAN, delta=grid(0.5, 4.0)), replace(LEAN, alpha=Theory())]
+    results = compare(algorithms, problem=Catalogue(dim=3, items=8, arms=4), clients=4, rounds=10, seeds=1)
+    assert [row.algorithm for row in results.rows] == ["LaconicUCB"] * 3
