@@ -2,6 +2,7 @@
 PYTHON  ?= python3
 VENV    ?= .venv
 WORKERS ?= 2
+SCHEDULES ?= 10000
 DEMO    ?= compare catalogue --out demo
 
 BIN     := $(VENV)/bin
@@ -15,7 +16,7 @@ ONE_THREAD := MPLBACKEND=Agg OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_TH
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test lint types layers browser tests bench docs lock clean
+.PHONY: help venv demo test lint types layers browser tests soak bench docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -60,6 +61,10 @@ browser:
 
 tests: venv browser
 	$(ONE_THREAD) $(BIN)/pytest -n $(WORKERS)
+
+soak: venv ## simulate SCHEDULES fault schedules, and find the bugs that are planted for that
+	$(ONE_THREAD) $(BIN)/python -m laconic.testing.simulation --planted
+	$(ONE_THREAD) $(BIN)/python -m laconic.testing.simulation --schedules $(SCHEDULES) --workers $(WORKERS)
 
 bench: venv ## run benchmarks/ (BENCH="..." passes options)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks $(BENCH)

@@ -1,0 +1,109 @@
+"""Run many schedules: ``python -m laconic.testing.simulation --schedules 10000 --workers 2``."""
+
+from __future__ import annotations
+
+import sys
+import time
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+
+from laconic.testing.simulation.failure import SimulationFailure
+from laconic.testing.simulation.planted import BUGS
+from laconic.testing.simulation.run import simulate
+from laconic.testing.simulation.shrink import shrunk
+from laconic.testing.simulation.subjects import SUBJECTS
+
+#: So many schedules are run before the next line of progress.
+BATCH = 25
+#: A planted bug must be found within so many schedules.
+PATIENCE = 500
+#: So many failures are shrunk and shown.
+SHOWN = 3
+
+
+def main(given: list[str] | None = None) -> int:
+    """Run schedules, or look for planted bugs; 1 when an invariant does not hold or a bug was not found."""
+    parser = ArgumentParser(prog="python -m laconic.testing.simulation", description=__doc__)
+    parser.add_argument("--schedules", type=int, default=1000, help="how many, over all algorithms")
+    parser.add_argument("--workers", type=int, default=1, help="how many processes")
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--algorithm", choices=sorted(SUBJECTS), action="append", help="only this one")
+    parser.add_argument("--planted", action="store_true", help="look for planted bugs instead")
+    options = parser.parse_args(given)
+    if options.planted:
+        return _look_for_bugs(options.first)
+    names = options.algorithm or list(SUBJECTS)
+    return _soak(names, schedules=options.schedules, first=options.first, workers=options.workers)
+
+
+def _soak(names: list[str], *, schedules: int, first: int, workers: int) -> int:
+    begun, failed = time.monotonic(), []
+    done = dict.fromkeys(names, 0)
+    with ProcessPoolExecutor(workers) as pool:
+        batches = list(_batches(names, schedules=schedules, first=first))
+        for (name, seeds), failures in zip(batches, pool.map(_failures, batches), strict=True):
+            done[name] += len(seeds)
+            failed += [(name, seed) for seed in failures]
+            _progress(f"{sum(done.values())} of {schedules} schedules, {len(failed)} failed", begun)
+    print()
+    for name, count in done.items():
+        bad = [seed for each, seed in failed if each == name]
+        print(f"{name:26} {count:7} schedules, {len(bad)} failed {bad[:20] if bad else ''}")
+    for name, seed in failed[:SHOWN]:
+        print(f"\n{_explained(name, seed)}")
+    print(f"{time.monotonic() - begun:.0f} seconds")
+    return 1 if failed else 0
+
+
+def _batches(names: list[str], *, schedules: int, first: int) -> Iterator[tuple[str, range]]:
+    """Seeds of each algorithm in turn; all algorithms meet the same seeds."""
+    each = -(-schedules // len(names))
+    left = schedules
+    for start in range(first, first + each, BATCH):
+        for name in names:
+            count = min(BATCH, first + each - start, left)
+            left -= count
+            if count > 0:
+                yield name, range(start, start + count)
+
+
+def _failures(batch: tuple[str, range]) -> list[int]:
+    """Which of some seeds fail."""
+    name, seeds = batch
+    return [seed for seed in seeds if _failure(name, seed) is not None]
+
+
+def _failure(name: str, seed: int) -> SimulationFailure | None:
+    try:
+        simulate(SUBJECTS[name], seed=seed)
+    except SimulationFailure as failure:
+        return failure
+    return None
+
+
+def _explained(name: str, seed: int) -> SimulationFailure | None:
+    """The failure of a seed, with as few events as it takes."""
+    failure = _failure(name, seed)
+    return None if failure is None else shrunk(SUBJECTS[name], failure)
+
+
+def _progress(line: str, begun: float) -> None:
+    print(f"\r{line}, {time.monotonic() - begun:.0f} s", end="", flush=True)
+
+
+def _look_for_bugs(first: int) -> int:
+    missed = 0
+    for bug, (plant, name) in BUGS.items():
+        with plant():
+            failures = (_failure(name, seed) for seed in range(first, first + PATIENCE))
+            found = next((failure for failure in failures if failure is not None), None)
+        # what fails without the bug as well says nothing of it
+        missed += (is_missed := found is None or _failure(name, found.seed) is not None)
+        where = "" if found is None else f"after {found.seed - first + 1} schedules of {name}: {found.broken}"
+        print(f"{bug:30} {'not found' if is_missed else 'found'} {where}", flush=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,138 @@
+"""Eight bugs to plant in the protocol: a simulation that does not find them does not look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
+from typing import Any
+from unittest.mock import patch
+
+from laconic.protocol import alone, session, together, work
+from laconic.protocol.client import Client
+from laconic.protocol.learner import Adoption
+from laconic.protocol.messages import Install, Newer, Released
+from laconic.protocol.records import Reborn, Uploaded
+from laconic.protocol.roster import Turn
+from laconic.protocol.server import Server
+from laconic.protocol.session import ClientState
+from laconic.tail import Tail
+
+
+@contextmanager
+def forget_a_record() -> Iterator[None]:
+    """A server does not keep that a member goes on under a new incarnation."""
+    event = Server._event
+
+    def forgetful(self: Server, *given: Any) -> Any:
+        outcome = event(self, *given)
+        return replace(outcome, keep=tuple(each for each in outcome.keep if not isinstance(each, Reborn)))
+
+    with patch.object(Server, "_event", forgetful):
+        yield
+
+
+@contextmanager
+def send_before_keep() -> Iterator[None]:
+    """A client sends the part of a sync and keeps the record of it with its next event."""
+    done = Client.done
+
+    def hasty(self: Client, *given: Any) -> Any:
+        outcome = done(self, *given)
+        return replace(outcome, keep=()) if outcome.send else outcome
+
+    with patch.object(Client, "done", hasty):
+        yield
+
+
+@contextmanager
+def reuse_an_epoch() -> Iterator[None]:
+    """The next epoch is counted from the one installed, not from the one begun last."""
+    begin = together.maybe_begin
+
+    def forgetful(turn: Turn) -> None:
+        begun = turn.hub.begun
+        turn.change(begun=0)
+        begin(turn)
+        turn.change(begun=max(begun, turn.hub.begun))
+
+    with patch.object(together, "maybe_begin", forgetful):
+        yield
+
+
+@contextmanager
+def count_a_point_twice() -> Iterator[None]:
+    """An upload that repeats known observations is put into the log as it is."""
+
+    def careless(hub: Any, member: Any, message: Any) -> Any:
+        points, rewards = alone.read_upload(hub, member, message)
+        return Uploaded(number=member.number, points=points, rewards=rewards)
+
+    with patch.object(alone, "_checked", careless):
+        yield
+
+
+@contextmanager
+def drop_the_tail() -> Iterator[None]:
+    """A client that catches up forgets its points that the newer belief lacks."""
+    catch_up = work._caught_up
+
+    def forgetful(bench: Any, newer: Newer, share: Any) -> Any:
+        adopting = catch_up(bench, newer, share)
+        adoption = adopting.adoption
+        return replace(adopting, adoption=Adoption(adoption.covered, Tail(adoption.tail.belief), adoption.upto))
+
+    with patch.object(work, "_caught_up", forgetful):
+        yield
+
+
+@contextmanager
+def ignore_the_fingerprint() -> Iterator[None]:
+    """A server lets in whoever greets."""
+    with patch.object(Server, "_refusal", lambda self, hello: None):
+        yield
+
+
+@contextmanager
+def apply_a_late_install() -> Iterator[None]:
+    """A client takes the install of another epoch for that of the sync under way."""
+    stale = session._stale_epoch
+
+    def trusting(s: Any, message: Any) -> str | None:
+        return None if isinstance(message, Install) and s.sync is not None else stale(s, message)
+
+    def install(s: session.Session, own: session.Own, m: Install) -> session.Step:
+        return session.Step(replace(s, owed=m))
+
+    way = (ClientState.SYNCING, Install)
+    with (
+        patch.object(session, "_stale_epoch", trusting),
+        patch.dict(session.TRANSITIONS, {way: replace(session.TRANSITIONS[way], handler=install)}),
+    ):
+        yield
+
+
+@contextmanager
+def leave_out_silently() -> Iterator[None]:
+    """A server goes on without a member and does not tell it."""
+    tell = Turn.tell
+
+    def silent(self: Turn, number: int, message: Any) -> None:
+        if not (isinstance(message, Released) and "in time" in message.reason):
+            tell(self, number, message)
+
+    with patch.object(Turn, "tell", silent):
+        yield
+
+
+#: Each bug, and the algorithm on which it is looked for.
+BUGS: Mapping[str, tuple[Callable[[], AbstractContextManager[None]], str]] = {
+    "forget a record": (forget_a_record, "DisKernelUCB"),
+    "send before keep": (send_before_keep, "DisKernelUCB"),
+    "reuse an epoch": (reuse_an_epoch, "DisKernelUCB"),
+    "count a point twice": (count_a_point_twice, "DisKernelUCB alone"),
+    "drop the tail on catching up": (drop_the_tail, "DisKernelUCB"),
+    "ignore the fingerprint": (ignore_the_fingerprint, "DisLinUCB"),
+    "apply a late install": (apply_a_late_install, "OneKernelUCB"),
+    "leave out without telling": (leave_out_silently, "ApproxDisKernelUCB"),
+}
