@@ -236,6 +236,8 @@ class Federation(Network):
         for number, client in self.clients.items():
             if client.state is ClientState.AWAY:
                 self.greet(number)
+            elif client.state is ClientState.OUTSIDE:  # its farewell may be lost, but not for ever its link's end
+                self.post_down(self.server.lose(self.links[number]))
         self.drain()
         self.tick(self.server.hub.now + 1e6)
         self.drain()

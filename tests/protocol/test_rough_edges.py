@@ -89,6 +89,20 @@ def test_a_sync_that_falls_below_the_quorum_is_abandoned_at_once() -> None:
     assert server.hub.requests
 
 
+def test_a_request_made_while_others_sync_is_served_when_their_sync_fails() -> None:
+    network = Network(DIS.plan(2), clients=2, seed=0, patience=Patience(seconds=10.0))
+    server = network.server
+    network.post(0, network.clients[0].flush())
+    network.deliver("up", 0)
+    network.deliver("down", 0)
+    server.receive(0, network.take("up", 0))
+    server.tick(11.0)  # client 1 has not answered, and the sync goes on without it
+    assert not server.receive(1, Request(epoch=BLANK)).dropped
+    server.done(server.owed[0], MemoryError())
+    assert server.hub.sync is not None
+    assert (server.hub.sync.epoch, server.hub.sync.fired) == (Label(0, 2), 1)
+
+
 def test_patience_begins_when_somebody_tells_the_time() -> None:
     server = Server(DIS.plan(2), members=[0, 1], patience=Patience(seconds=10.0))
     server.receive(0, Request(epoch=BLANK))

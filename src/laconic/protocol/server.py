@@ -234,7 +234,7 @@ class Server:
         if isinstance(message, Chain) and _has_part(hub, member.number):
             return f"a chain of client {member.number}, whose part is in the sync under way"
         if isinstance(message, Request):
-            if message.epoch != hub.installed.label or hub.sync is not None:
+            if message.epoch != hub.installed.label or (hub.sync is not None and member.number in hub.sync.members):
                 return f"a sync since epoch {message.epoch.number} is under way or done"
             if not self.plan.phases:
                 raise RemoteProtocolError(f"client {member.number} asks for a sync, but this plan has no phases")
@@ -419,7 +419,7 @@ def heard(turn: Turn, number: int, dropped: str | None) -> None:
 
 
 def requested(turn: Turn, number: int, request: Request) -> None:
-    """A member's trigger fired."""
+    """A member's trigger fired; if a sync is under way without it, that is remembered in case the sync fails."""
     heard(turn, number, None)
     if number not in turn.hub.requests:
         turn.change(requests=(*turn.hub.requests, number))
@@ -507,6 +507,8 @@ SERVER_TRANSITIONS: dict[tuple[ServerState, type], Transition] = {
     **{(_S.MERGING, event): Transition(handler, frozenset({_S.MERGING})) for event, handler in _ALWAYS},
     **{(_S.BUILDING, event): Transition(handler, frozenset({_S.BUILDING})) for event, handler in _ALWAYS},
     (_S.IDLE, Request): Transition(requested, frozenset({_S.IDLE, _S.GATHERING})),
+    (_S.GATHERING, Request): Transition(requested, frozenset({_S.GATHERING})),
+    (_S.MERGING, Request): Transition(requested, frozenset({_S.MERGING})),
     (_S.GATHERING, Part): Transition(contributed, frozenset(_TOGETHER)),
     (_S.MERGING, Done): Transition(merged, frozenset(_TOGETHER)),
     (_S.IDLE, Upload): Transition(uploaded, frozenset(_ALONE)),

@@ -207,8 +207,9 @@ def abandon(turn: Turn, reason: str, *, pending: bool = False) -> None:
     for number in sorted(sync.members):
         turn.tell(number, Released(epoch=sync.epoch, reason=reason, pending=pending))
     # Everyone was told that the request waits, so it waits whoever of them goes.
-    asking = (sync.fired, *sorted(sync.members - {sync.fired}))
-    turn.change(sync=None, owed=None, requests=asking if pending else ())
+    asking = (sync.fired, *sorted(sync.members - {sync.fired})) if pending else ()
+    others = tuple(each for each in turn.hub.requests if each not in asking)  # of those who did not take part
+    turn.change(sync=None, owed=None, requests=(*asking, *others))
 
 
 def _install(turn: Turn, sync: Sync, mark: int) -> None:
