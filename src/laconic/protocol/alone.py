@@ -35,7 +35,7 @@ def upload(turn: Turn, member: Member, message: Upload) -> None:
         logged(turn, uploaded)
     if message.ask:
         flush = message.flush or turn.hub.asks.get(member.number, False)
-        turn.change(asks={**turn.hub.asks, member.number: flush})
+        turn.ask(member.number, flush=flush)
 
 
 def _checked(hub: Hub, member: Member, message: Upload) -> Uploaded:
@@ -99,7 +99,7 @@ def serve(turn: Turn) -> None:
     if turn.hub.plan.digest is None:
         return
     digest = _digest(turn.hub)
-    for number in list(turn.hub.asks):
+    for number in _to_serve(turn):
         member = turn.hub.members[number]
         if not _lacks(turn.hub, member, upto=len(turn.hub.log)):
             if turn.hub.asks[number]:
@@ -112,6 +112,15 @@ def serve(turn: Turn) -> None:
             send(turn, number)
 
 
+def _to_serve(turn: Turn) -> list[int]:
+    """Who may be answered now: those who asked in this event, and everybody who waits when there is something new."""
+    hub, before = turn.hub, turn.before
+    is_new = hub.log is not before.log or hub.edition is not before.edition or before.owed is not None
+    if is_new and hub.owed is None:  # while an edition is built, those who wait for it are not looked at again
+        return list(hub.asks)
+    return [number for number in turn.asked if number in hub.asks]
+
+
 def _lacks(hub: Hub, member: Member, *, upto: int) -> bool:
     """True when a member lacks points of others among the first of the log, or holds what is not known here."""
     length, own = _digest(hub).length(member.base), own_places(member)
@@ -120,7 +129,7 @@ def _lacks(hub: Hub, member: Member, *, upto: int) -> bool:
 
 
 def _answered(turn: Turn, number: int) -> None:
-    turn.change(asks={other: flush for other, flush in turn.hub.asks.items() if other != number})
+    turn.change(asks=turn.hub.asks.without(number))
 
 
 def send(turn: Turn, number: int) -> None:
@@ -167,7 +176,7 @@ def greeted(turn: Turn, member: Member) -> None:
     base = digest.known(hub.log, hub.editions, number=hello.held.number, mark=hello.mark)
     turn.change_member(member.number, held=hello.held, base=digest.blank() if base is None else base)
     if base is None and digest.due(hub.log, hub.edition, base=digest.blank()):
-        turn.change(asks={**hub.asks, member.number: True})
+        turn.ask(member.number, flush=True)
     elif base is None:
         send(turn, member.number)
 

@@ -45,8 +45,7 @@ from laconic.protocol.records import (
     Started,
     Uploaded,
 )
-from laconic.protocol.roster import Hub, Lineage, Member, Patience, Status, Turn
-from laconic.protocol.roster import Installed as InstalledBelief
+from laconic.protocol.roster import Hub, InstalledBelief, Lineage, Member, Patience, Roster, Status, Turn
 from laconic.protocol.server import Sends, Server
 from laconic.protocol.session import ClientState, Local, Sync, Wants
 from laconic.tail import Tail
@@ -284,10 +283,10 @@ def restore_server(
             hub = _folded(hub, record)
     if hub is None:
         raise RemoteProtocolError("there are no records to restore a server from")
-    away = {number: _gone(member) for number, member in hub.members.items()}
+    away = Roster.of(_gone(member) for member in hub.members.values())
     digest = plan.digest
     edition = hub.edition if digest is None or not len(hub.log) else digest.build(hub.log, hub.edition)
-    server.hub = replace(hub, term=term, patience=server.hub.patience, members=away, links={}, edition=edition)
+    server.hub = replace(hub, term=term, patience=server.hub.patience, roster=away, edition=edition)
     return server, Outcome(keep=(server.opened,))
 
 
@@ -323,7 +322,7 @@ def _reinstall(turn: Turn, record: Installed) -> None:
         belief = phase.absorb(belief, result)
     results = tuple(record.results)
     turn.change(installed=together.installing(turn.hub, record.epoch, belief, belief_hash(belief), results))
-    turn.change(members=together.covering(turn.hub, record.contributions))
+    turn.change(roster=together.covering(turn.hub, record.contributions))
 
 
 def snapshot_server(server: Server) -> ServerSnapshot:
@@ -335,7 +334,7 @@ def snapshot_server(server: Server) -> ServerSnapshot:
         begun=hub.begun,
         installed=hub.installed.label,
         belief=hub.installed.belief.arrays(),
-        members=[_saved_member(member) for member in hub.members.values()],
+        members=[_saved_member(member) for _, member in sorted(hub.members.items())],
         increments=list(hub.installed.increments),
         points=hub.log.points,
         rewards=hub.log.rewards,
@@ -357,13 +356,11 @@ def _saved_member(member: Member) -> SavedMember:
 def _filled(blank: Hub, saved: ServerSnapshot) -> Hub:
     plan = blank.plan
     belief = _belief(plan, saved.belief)
-    members = {each.number: _member(each, plan) for each in saved.members}
     return replace(
         blank,
         begun=saved.begun,
         installed=InstalledBelief(saved.installed, belief, belief_hash(belief), increments=tuple(saved.increments)),
-        members=members,
-        numbers={member.name: number for number, member in members.items()},
+        roster=Roster.of(_member(each, plan) for each in saved.members),
         log=History.empty(plan.belief.dim).appended(saved.points, saved.rewards),
     )
 

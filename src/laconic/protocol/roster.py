@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
@@ -12,6 +12,7 @@ from laconic.checks import require_positive, require_whole
 from laconic.protocol.history import NO_CHAIN, Growing64, History
 from laconic.protocol.messages import BLANK, Down, Hello, Label, Payload
 from laconic.protocol.parcels import Libraries
+from laconic.protocol.persistent import Group, Map
 from laconic.protocol.plan import Plan
 from laconic.protocol.records import Contribution, Record
 
@@ -80,7 +81,54 @@ class Member:
 
 
 @dataclass(frozen=True, eq=False)
-class Installed:
+class Roster:
+    """Everybody who ever greeted, and what is looked up of them at every event: no event looks through all members."""
+
+    members: Map[int, Member] = field(default_factory=lambda: Map.of({}))
+    numbers: Map[str, int] = field(default_factory=lambda: Map.of({}))  # by name
+    links: Map[int, int] = field(default_factory=lambda: Map.of({}))  # whose each link is
+    held: Group[int] = field(default_factory=Group.of)
+    present: int = 0  # how many
+    clients: int = 0  # how many, without those who left
+    fresh: int = 0  # the number of the next newcomer
+
+    @classmethod
+    def of(cls, members: Iterable[Member]) -> Roster:
+        """A roster of these."""
+        roster = cls()
+        for member in members:
+            roster = roster.put(member)
+        return roster
+
+    def put(self, member: Member) -> Roster:
+        """The roster with a member as it is now."""
+        number, old = member.number, self.members.get(member.number)
+        before = Status.LEFT if old is None else old.status
+        after = member.status
+        changes: dict[str, Any] = {"members": self.members.put(number, member)}
+        if old is None:
+            changes |= {"numbers": self.numbers.put(member.name, number), "fresh": max(self.fresh, number + 1)}
+        if member.link != (None if old is None else old.link):
+            changes["links"] = _relinked(self.links, old, member)
+        if after is not before:
+            changes["present"] = self.present + (after is Status.PRESENT) - (before is Status.PRESENT)
+            changes["clients"] = self.clients + (before is Status.LEFT) - (after is Status.LEFT)
+            changes["held"] = self.held.put(number) if after is Status.HELD else self.held.without(number)
+        return replace(self, **changes)
+
+    def covering(self, members: Iterable[Member]) -> Roster:
+        """The roster when all members' observations were counted anew, and nothing else about them changed."""
+        return replace(self, members=Map.of({member.number: member for member in members}))
+
+
+def _relinked(links: Map[int, int], old: Member | None, new: Member) -> Map[int, int]:
+    if old is not None and old.link is not None:
+        links = links.without(old.link)
+    return links if new.link is None else links.put(new.link, new.number)
+
+
+@dataclass(frozen=True, eq=False)
+class InstalledBelief:
     """The belief of the last sync, and what lately led to it, for those who missed something."""
 
     label: Label
@@ -96,14 +144,33 @@ class Sync:
     epoch: Label
     fired: int
     draft: Belief
-    members: frozenset[int]
-    awaited: frozenset[int]
+    members: Group[int]
     fold: Any
     opened: float | None  # when its phase began; None before anybody told the time
     phase: int = 0
-    contributions: Mapping[int, Contribution] = field(default_factory=dict)  # to the phase under way
+    contributions: Map[int, Contribution] = field(default_factory=lambda: Map.of({}))  # to the phase under way
+    gone: int = 0  # how many contributed to it and take no part any more
     merged: Any = None  # the result of the phase before, for those who have lost it
     results: tuple[Payload, ...] = ()
+
+    @property
+    def backing(self) -> int:
+        """How many members take part, or have contributed to the phase under way."""
+        return len(self.members) + self.gone
+
+    @property
+    def missing(self) -> int:
+        """How many parts the phase under way waits for."""
+        return self.backing - len(self.contributions)
+
+    @property
+    def awaited(self) -> frozenset[int]:
+        """Whose parts the phase under way waits for."""
+        return frozenset(number for number in self.members if number not in self.contributions)
+
+    def awaits(self, number: int) -> bool:
+        """Whether it waits for this member's."""
+        return number in self.members and number not in self.contributions
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,36 +180,51 @@ class Hub:
     plan: Plan
     term: int
     patience: Patience
-    installed: Installed
+    installed: InstalledBelief
     log: History
     edition: Any  # the newest that was built of the log; None where there is no digest
     editions: Mapping[tuple[int, int], Any] = field(default_factory=dict)  # what was sent, by number and mark
-    members: Mapping[int, Member] = field(default_factory=dict)
-    numbers: Mapping[str, int] = field(default_factory=dict)
-    links: Mapping[int, int] = field(default_factory=dict)
+    roster: Roster = Roster()
     begun: int = 0  # the number of the last epoch that was begun
     sync: Sync | None = None
-    requests: tuple[int, ...] = ()  # who asked for a sync that has not begun
-    asks: Mapping[int, bool] = field(default_factory=dict)  # who waits for a digest; True for a flush
+    requests: Group[int] = field(default_factory=Group.of)  # who asked for a sync that has not begun
+    asks: Map[int, bool] = field(default_factory=lambda: Map.of({}))  # who waits for a digest; True for a flush
     owed: object | None = None  # what work is under way for
     now: float = 0.0
     knows_time: bool = False  # whether anybody has told it yet
 
     @property
+    def members(self) -> Map[int, Member]:
+        """Everybody on the roster, by number."""
+        return self.roster.members
+
+    @property
+    def numbers(self) -> Map[str, int]:
+        """Their numbers, by name."""
+        return self.roster.numbers
+
+    @property
+    def links(self) -> Map[int, int]:
+        """Their numbers, by link."""
+        return self.roster.links
+
+    @property
     def clients(self) -> int:
         """How many are on the roster, without those who left."""
-        return sum(member.status is not Status.LEFT for member in self.members.values())
+        return self.roster.clients
 
-    def present(self) -> Iterator[Member]:
+    def present(self) -> list[Member]:
         """Members who are here and up to date, in the order of their numbers."""
-        return (self.members[n] for n in sorted(self.members) if self.members[n].status is Status.PRESENT)
+        return [each for _, each in sorted(self.members.items()) if each.status is Status.PRESENT]
 
 
 class Turn:
     """One event under way: the next state as far as it is known, and its effects; dropped whole if the event raises."""
 
     def __init__(self, hub: Hub) -> None:
-        self.hub = hub
+        self.before = self.hub = hub
+        self.greeted: list[int] = []  # who greeted in this event
+        self.asked: list[int] = []  # who asked for a digest in this event
         self.keep: list[Record] = []
         self.send: list[tuple[int, Down]] = []
         self.dropped: str | None = None
@@ -155,7 +237,7 @@ class Turn:
     def change_member(self, number: int, **fields: Any) -> Member:
         """Replace some fields of a member."""
         member = replace(self.hub.members[number], **fields)
-        self.change(members={**self.hub.members, number: member})
+        self.change(roster=self.hub.roster.put(member))
         return member
 
     def change_sync(self, **fields: Any) -> Sync:
@@ -164,6 +246,11 @@ class Turn:
         sync = replace(self.hub.sync, **fields)
         self.change(sync=sync)
         return sync
+
+    def ask(self, number: int, *, flush: bool) -> None:
+        """Note that a member waits for a digest."""
+        self.change(asks=self.hub.asks.put(number, flush))
+        self.asked.append(number)
 
     def tell(self, number: int, message: Down) -> None:
         """Send a message to a member, if it has a link."""

@@ -41,7 +41,7 @@ from laconic.protocol.messages import (
 from laconic.protocol.outcome import Outcome, Work
 from laconic.protocol.plan import Plan
 from laconic.protocol.records import Departed, Joined, Opened, Reborn
-from laconic.protocol.roster import NO_LINEAGE, Hub, Installed, Member, Patience, Status, Turn
+from laconic.protocol.roster import NO_LINEAGE, Hub, InstalledBelief, Member, Patience, Roster, Status, Turn
 
 
 class ServerState(Enum):
@@ -96,17 +96,15 @@ class Server:
         self.plan_table = table_bytes(plan.table)
         self.most_members = most_members
         first, base = (None, None) if plan.digest is None else (plan.digest.first(plan.belief), plan.digest.blank())
-        roster = {n: Member(name=str(n), number=n, status=Status.PRESENT, link=n, base=base) for n in numbers}
+        everyone = (Member(name=str(n), number=n, status=Status.PRESENT, link=n, base=base) for n in numbers)
         self.hub = Hub(
             plan=plan,
             term=term,
             patience=patience or Patience(),
-            installed=Installed(BLANK, plan.belief, belief_hash(plan.belief)),
+            installed=InstalledBelief(BLANK, plan.belief, belief_hash(plan.belief)),
             log=History.empty(plan.belief.dim),
             edition=first,
-            members=roster,
-            numbers={str(n): n for n in numbers},
-            links={n: n for n in numbers},
+            roster=Roster.of(everyone),
         )
         self.opened = Opened(plan=self.plan_table, term=term, members=[str(n) for n in numbers])
 
@@ -145,7 +143,7 @@ class Server:
     @property
     def members(self) -> dict[int, Member]:
         """Everybody on the roster, those who left included, by number."""
-        return dict(self.hub.members)
+        return dict(sorted(self.hub.members.items()))
 
     @property
     def owed(self) -> tuple[Work, ...]:
@@ -271,9 +269,8 @@ def greeted(turn: Turn, link: int, hello: Hello) -> None:
     other = turn.hub.links.get(link)
     if other is not None and other != number:
         lost(turn, link, None)  # a link that greets under another name is no longer its earlier member's
-    links = {each: who for each, who in turn.hub.links.items() if who != number}
-    turn.change(links={**links, link: number})
     turn.change_member(number, link=link, hello=hello, status=Status.HELD, proved=False)
+    turn.greeted.append(number)
     if _has_part(turn.hub, number) and not _in_step(turn.hub, hello):
         # What the sync will have of it, the server can compare with what it has now only when that is known.
         together.withdraw(turn, number)
@@ -281,10 +278,12 @@ def greeted(turn: Turn, link: int, hello: Hello) -> None:
 
 def answer_held(turn: Turn) -> None:
     """Answer greetings, but those of members whose part is in a sync that they cannot go on with."""
-    for number in sorted(n for n, each in turn.hub.members.items() if each.status is Status.HELD):
+    # Who was held before this event still is, unless the phase that has its part is over.
+    moved = _under_way(turn.hub) != _under_way(turn.before)
+    for number in sorted(turn.hub.roster.held if moved else turn.greeted):
         member = turn.hub.members[number]
         hello = member.hello
-        if hello is None:
+        if hello is None or member.status is not Status.HELD:
             continue
         if _has_part(turn.hub, number) and not _in_step(turn.hub, hello):
             continue
@@ -302,9 +301,14 @@ def _has_part(hub: Hub, number: int) -> bool:
     return hub.sync is not None and number in hub.sync.contributions
 
 
+def _under_way(hub: Hub) -> tuple[Label, int] | None:
+    """The phase under way."""
+    return None if hub.sync is None else (hub.sync.epoch, hub.sync.phase)
+
+
 def _in_step(hub: Hub, hello: Hello) -> bool:
     """Whether a member that greets takes part in the phase under way."""
-    return hub.sync is not None and hello.syncing == (hub.sync.epoch, hub.sync.phase)
+    return hub.sync is not None and hello.syncing == _under_way(hub)
 
 
 def enrolled(turn: Turn, name: str) -> int:
@@ -313,10 +317,10 @@ def enrolled(turn: Turn, name: str) -> int:
     if number is not None and turn.hub.members[number].status is not Status.LEFT:
         return number
     if number is None:
-        number = max(turn.hub.members, default=-1) + 1
+        number = turn.hub.roster.fresh
         base = None if turn.hub.plan.digest is None else turn.hub.plan.digest.blank()
         member = Member(name=name, number=number, status=Status.AWAY, base=base)
-        turn.change(members={**turn.hub.members, number: member}, numbers={**turn.hub.numbers, name: number})
+        turn.change(roster=turn.hub.roster.put(member))
     else:
         turn.change_member(number, status=Status.AWAY)
     turn.keep.append(Joined(name=name, number=number))
@@ -366,7 +370,7 @@ def _unanswered(turn: Turn, number: int, hello: Hello) -> Down | None:
     if sync is None or number not in sync.members:
         return None
     epoch, phase = hello.syncing or (None, 0)
-    asked = number in sync.awaited
+    asked = sync.awaits(number)
     if epoch == sync.epoch and phase == sync.phase:
         return Ask(epoch=sync.epoch, phase=phase, fired=number == sync.fired) if asked else None
     if epoch == sync.epoch and phase == sync.phase - 1 and asked:
@@ -421,8 +425,7 @@ def heard(turn: Turn, number: int, dropped: str | None) -> None:
 def requested(turn: Turn, number: int, request: Request) -> None:
     """A member's trigger fired; if a sync is under way without it, that is remembered in case the sync fails."""
     heard(turn, number, None)
-    if number not in turn.hub.requests:
-        turn.change(requests=(*turn.hub.requests, number))
+    turn.change(requests=turn.hub.requests.put(number))
 
 
 def contributed(turn: Turn, number: int, part: Part) -> None:
@@ -437,7 +440,6 @@ def uploaded(turn: Turn, number: int, upload: Upload) -> None:
 
 def left(turn: Turn, number: int, leave: Leave) -> None:
     """A member goes, and the others go on."""
-    turn.change(links={link: who for link, who in turn.hub.links.items() if who != number})
     turn.change_member(number, status=Status.LEFT, link=None)
     turn.keep.append(Departed(number=number))
     together.withdraw(turn, number)
@@ -446,10 +448,8 @@ def left(turn: Turn, number: int, leave: Leave) -> None:
 def lost(turn: Turn, link: int, _: None) -> None:
     """A link is down; a sync under way waits for its member as long as patience lasts."""
     number = turn.hub.links[link]
-    turn.change(links={each: who for each, who in turn.hub.links.items() if each != link})
     turn.change_member(number, status=Status.AWAY, link=None)
-    requests = tuple(each for each in turn.hub.requests if each != number)
-    turn.change(requests=requests, asks={k: v for k, v in turn.hub.asks.items() if k != number})
+    turn.change(requests=turn.hub.requests.without(number), asks=turn.hub.asks.without(number))
 
 
 def ticked(turn: Turn, _: int, now: float) -> None:

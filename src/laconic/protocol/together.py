@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +13,11 @@ from laconic.errors import LaconicError, RemoteProtocolError
 from laconic.protocol.history import NO_HASHES, Hashes, chained
 from laconic.protocol.messages import Ask, Install, Label, Merged, Newer, Part, Payload, Released, SetAside
 from laconic.protocol.outcome import Share, Work
+from laconic.protocol.persistent import Group, Map
 from laconic.protocol.phases import Phase
 from laconic.protocol.plan import Plan
-from laconic.protocol.records import Begun, Contribution
-from laconic.protocol.records import Installed as InstalledRecord
-from laconic.protocol.roster import NO_LINEAGE, Hub, Installed, Lineage, Member, Status, Sync, Turn
+from laconic.protocol.records import Begun, Contribution, Installed
+from laconic.protocol.roster import NO_LINEAGE, Hub, InstalledBelief, Lineage, Member, Roster, Status, Sync, Turn
 from laconic.protocol.work import sound
 
 #: A reason is cut to so many letters, as messages are bounded.
@@ -26,24 +27,21 @@ MOST_REASON = 1000
 def maybe_begin(turn: Turn) -> None:
     """Begin a sync if somebody asked for one and enough members are here."""
     hub = turn.hub
-    if hub.sync is not None or not hub.requests:
+    if hub.sync is not None or not hub.requests or hub.roster.present < hub.patience.quorum:
         return
     here = [member.number for member in hub.present()]
-    if len(here) < hub.patience.quorum:
-        return
+    everyone = Group.of(here)
     epoch = Label(hub.term, max(hub.begun, hub.installed.label.number) + 1)
-    fired = next((number for number in hub.requests if number in here), here[0])
-    everyone = frozenset(here)
+    fired = next((number for number in hub.requests if number in everyone), here[0])
     sync = Sync(
         epoch=epoch,
         fired=fired,
         draft=hub.installed.belief,
         members=everyone,
-        awaited=everyone,
         fold=hub.plan.phases[0].empty(),
         opened=hub.now if hub.knows_time else None,
     )
-    turn.change(sync=sync, requests=(), begun=epoch.number)
+    turn.change(sync=sync, requests=Group.of(), begun=epoch.number)
     turn.keep.append(Begun(epoch=epoch))
     for number in here:
         turn.tell(number, Ask(epoch=epoch, phase=0, fired=number == fired))
@@ -59,7 +57,7 @@ def stale_part(hub: Hub, member: Member, part: Part) -> str | None:
         return f"a part for epoch {part.epoch.number}, which is not under way"
     if member.number not in sync.members:
         return f"client {member.number} was left out of epoch {part.epoch.number}"
-    if part.phase < sync.phase or (part.phase == sync.phase and member.number not in sync.awaited):
+    if part.phase < sync.phase or (part.phase == sync.phase and member.number in sync.contributions):
         return f"a repeated part of phase {part.phase}"
     return None
 
@@ -75,11 +73,7 @@ def take(turn: Turn, member: Member, part: Part) -> None:
     except LaconicError as error:
         set_aside(turn, member.number, str(error))
         return
-    turn.change_sync(
-        fold=fold,
-        awaited=sync.awaited - {member.number},
-        contributions={**sync.contributions, member.number: contribution},
-    )
+    turn.change_sync(fold=fold, contributions=sync.contributions.put(member.number, contribution))
 
 
 def _checked(hub: Hub, sync: Sync, phase: Phase, member: Member, part: Part) -> Contribution:
@@ -118,11 +112,11 @@ def set_aside(turn: Turn, number: int, reason: str) -> None:
 
 def withdraw(turn: Turn, number: int) -> None:
     """Wait no longer for a member; what it has contributed to the phase stays in."""
-    requests = tuple(each for each in turn.hub.requests if each != number)
-    turn.change(requests=requests, asks={k: v for k, v in turn.hub.asks.items() if k != number})
+    turn.change(requests=turn.hub.requests.without(number), asks=turn.hub.asks.without(number))
     sync = turn.hub.sync
     if sync is not None and number in sync.members:
-        turn.change_sync(members=sync.members - {number}, awaited=sync.awaited - {number})
+        gone = sync.gone + (number in sync.contributions)
+        turn.change_sync(members=sync.members.without(number), gone=gone)
 
 
 # -- the end of a phase ------------------------------------------------------------------------------------------------
@@ -135,9 +129,9 @@ def advance(turn: Turn) -> None:
         return
     if not sync.members and not sync.contributions:
         abandon(turn, "nobody is left")
-    elif len(sync.members | sync.contributions.keys()) < turn.hub.patience.quorum:
+    elif sync.backing < turn.hub.patience.quorum:
         abandon(turn, f"fewer than {turn.hub.patience.quorum} members are left", pending=True)
-    elif not sync.awaited:
+    elif sync.missing == 0:
         turn.change(owed=sync)
 
 
@@ -172,9 +166,9 @@ def merged(turn: Turn, result: tuple[Any, Belief, int] | Exception) -> None:
         return _install(turn, sync, mark)
     turn.change_sync(
         phase=sync.phase + 1,
-        awaited=sync.members,
         fold=turn.hub.plan.phases[sync.phase + 1].empty(),
-        contributions={},
+        contributions=Map.of({}),
+        gone=0,
         opened=turn.hub.now if turn.hub.knows_time else None,
     )
     for number in sorted(sync.members):
@@ -207,21 +201,19 @@ def abandon(turn: Turn, reason: str, *, pending: bool = False) -> None:
     for number in sorted(sync.members):
         turn.tell(number, Released(epoch=sync.epoch, reason=reason, pending=pending))
     # Everyone was told that the request waits, so it waits whoever of them goes.
-    asking = (sync.fired, *sorted(sync.members - {sync.fired})) if pending else ()
-    others = tuple(each for each in turn.hub.requests if each not in asking)  # of those who did not take part
-    turn.change(sync=None, owed=None, requests=(*asking, *others))
+    asking = (sync.fired, *sorted(sync.members.without(sync.fired))) if pending else ()
+    others = turn.hub.requests  # of those who did not take part
+    turn.change(sync=None, owed=None, requests=Group.of((*asking, *others)))
 
 
 def _install(turn: Turn, sync: Sync, mark: int) -> None:
     hub = turn.hub
-    turn.keep.append(
-        InstalledRecord(epoch=sync.epoch, results=list(sync.results), contributions=dict(sync.contributions))
-    )
-    turn.change(installed=installing(hub, sync.epoch, sync.draft, mark, sync.results), sync=None, requests=())
-    turn.change(members=covering(turn.hub, sync.contributions))
+    turn.keep.append(Installed(epoch=sync.epoch, results=list(sync.results), contributions=dict(sync.contributions)))
+    turn.change(installed=installing(hub, sync.epoch, sync.draft, mark, sync.results), sync=None, requests=Group.of())
+    turn.change(roster=covering(turn.hub, sync.contributions))
     turn.installed = sync.draft
     clients, phase = turn.hub.clients, hub.plan.phases[-1]
-    for member in list(turn.hub.present()):
+    for member in turn.hub.present():
         number = member.number
         if number in sync.members:
             payload, upto = phase.address(sync.merged, number), sync.contributions[number].upto
@@ -231,24 +223,24 @@ def _install(turn: Turn, sync: Sync, mark: int) -> None:
         turn.change_member(number, held=sync.epoch)
 
 
-def installing(hub: Hub, epoch: Label, belief: Belief, mark: int, results: tuple[Payload, ...]) -> Installed:
+def installing(hub: Hub, epoch: Label, belief: Belief, mark: int, results: tuple[Payload, ...]) -> InstalledBelief:
     """The new belief, with what was added to the old one as long as that is less than the whole."""
     old, phase = hub.installed, hub.plan.phases[-1]
     if not phase.increments:
-        return Installed(epoch, belief, mark)
+        return InstalledBelief(epoch, belief, mark)
     steps = (*old.increments, (old.label, old.mark, results[-1]))
     most = sum(array.size for array in belief.arrays().values())
     size = sum(step[2].scalars for step in steps)
     while size > most:
         size -= steps[0][2].scalars
         steps = steps[1:]
-    return Installed(epoch, belief, mark, increments=steps)
+    return InstalledBelief(epoch, belief, mark, increments=steps)
 
 
-def covering(hub: Hub, contributions: Any) -> dict[int, Member]:
-    """The members after an install: whose observations the belief has now."""
+def covering(hub: Hub, contributions: Mapping[int, Contribution]) -> Roster:
+    """The roster after an install: whose observations the belief has now."""
     forgets = hub.plan.forgets_departed
-    members = {}
+    members = []
     for number, member in hub.members.items():
         lineage, past = member.lineage, member.past
         if forgets and number not in contributions:
@@ -259,8 +251,8 @@ def covering(hub: Hub, contributions: Any) -> dict[int, Member]:
         elif new is not None and new.incarnation in past:
             older = past[new.incarnation]
             past = {**past, new.incarnation: Lineage(chain=older.chain.appended(new.hashes))}
-        members[number] = replace(member, lineage=lineage, past={} if forgets else past)
-    return members
+        members.append(replace(member, lineage=lineage, past={} if forgets else past))
+    return hub.roster.covering(members)
 
 
 def newer(hub: Hub, member: Member) -> Newer:
@@ -281,7 +273,7 @@ def newer(hub: Hub, member: Member) -> Newer:
     )
 
 
-def _since(installed: Installed, member: Member) -> list[Payload] | None:
+def _since(installed: InstalledBelief, member: Member) -> list[Payload] | None:
     """What was added since the belief that a member holds; None when that is not known."""
     mark = None if member.hello is None or member.hello.held != member.held else member.hello.mark
     for place, (label, known, _) in enumerate(installed.increments):

@@ -13,6 +13,7 @@ from laconic.arrays import Floats, Ints
 from laconic.beliefs import Belief, expect_bounded
 from laconic.errors import LaconicError, RemoteProtocolError
 from laconic.protocol.messages import Payload
+from laconic.protocol.persistent import Map
 from laconic.protocol.phases.base import Phase
 from laconic.protocol.phases.member import Member
 from laconic.protocol.phases.payloads import (
@@ -111,10 +112,10 @@ class ShareData(Phase):
         return True
 
     def empty(self) -> Any:
-        return {}
+        return Map.of({})
 
     def add(self, state: Any, client: int, part: Payload) -> Any:
-        return state | {client: part}
+        return state.put(client, part)
 
     def finish(self, draft: Belief, state: Any) -> SharedData:
         clients = sorted(state)

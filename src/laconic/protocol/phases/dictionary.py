@@ -15,6 +15,7 @@ from laconic.checks import is_grid, require_one_of, require_positive
 from laconic.errors import RemoteProtocolError
 from laconic.leverage import full_rank, sample
 from laconic.protocol.messages import NOTHING, Payload
+from laconic.protocol.persistent import Map
 from laconic.protocol.phases import references
 from laconic.protocol.phases.base import Phase
 from laconic.protocol.phases.member import Member
@@ -78,10 +79,10 @@ class AgreeOnDictionary(Phase):
         return True
 
     def empty(self) -> Any:
-        return {}
+        return Map.of({})
 
     def add(self, state: Any, client: int, part: Payload) -> Any:
-        return state | {client: part}
+        return state.put(client, part)
 
     def finish(self, draft: Belief, state: Any) -> Any:
         if self.wire == "compact":

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal
 from laconic.beliefs import Belief, Statistics
 from laconic.checks import require_one_of
 from laconic.protocol.messages import Payload
+from laconic.protocol.persistent import Map
 from laconic.protocol.phases import triangles
 from laconic.protocol.phases.base import Phase
 from laconic.protocol.phases.member import Member
@@ -64,11 +65,11 @@ class ShareStatistics(Phase):
         return self.wire == "paper" or "factor" in part.values
 
     def empty(self) -> Any:
-        return {} if self.wire == "compact" else None
+        return Map.of({}) if self.wire == "compact" else None
 
     def add(self, state: Any, client: int, part: Payload) -> Any:
         if self.wire == "compact":  # what comes down is rounded, so the order of arrival must not move a bit of it
-            return state | {client: part}
+            return state.put(client, part)
         new = self._unpacked(part)
         return new if state is None else state + new
 
