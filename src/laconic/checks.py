@@ -19,6 +19,10 @@ from laconic.errors import InputError
 MOST = 1e150
 
 
+#: Names are no longer than this.
+MOST_NAME = 1000
+
+
 def seen(value: object) -> str:
     """A value as one short line, whatever it is."""
     return " ".join(reprlib.repr(value).split())
@@ -69,11 +73,24 @@ def require_one_of(name: str, value: object, *, choices: Collection[str]) -> Non
         raise InputError(f"{name} cannot be {seen(value)}; try one of {', '.join(choices)}")
 
 
-def require_number(name: str, value: object) -> None:
-    """A whole number from 0 on that fits into a message."""
-    require_whole(name, value, least=0)
-    if isinstance(value, Integral) and int(value) >= 2**53:
-        raise InputError(f"{name} must be below 2**53, not {seen(value)}; draw it below that")
+def require_number(name: str, value: object, *, least: int = 0, bits: int = 53) -> None:
+    """A whole number that fits into a message."""
+    require_no_grid(**{name: value})
+    require_whole(name, value, least=least)
+    if isinstance(value, Integral) and int(value) >= 2**bits:
+        raise InputError(f"{name} must be below 2**{bits}, not {seen(value)}; draw it below that")
+
+
+def require_name(name: str, value: object) -> None:
+    """A text that fits into a message: neither empty nor long, and of whole letters."""
+    if not isinstance(value, str) or not 0 < len(value) <= MOST_NAME:
+        raise InputError(f"{name} must be a text of 1 to {MOST_NAME} letters, not {seen(value)}; try {name}='edge-17'")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise InputError(
+            f"{name} holds half a letter and cannot be sent: {seen(value)}; try {name}='edge-17'"
+        ) from None
 
 
 def require_flag(name: str, value: object) -> None:

@@ -43,5 +43,13 @@ class RemoteProtocolError(ProtocolError):
     """The other side sent something that no correct peer sends; nothing happened."""
 
 
+class MergeFailed(RemoteProtocolError):
+    """Parts that pass their checks alone cannot be merged; ``culprits`` are the clients whose parts fail even alone."""
+
+    def __init__(self, reason: str, *, culprits: tuple[int, ...] = ()) -> None:
+        super().__init__(reason)
+        self.culprits = culprits
+
+
 class PlanMismatch(RemoteProtocolError):
     """The other side plays by another plan; which parameters differ is said."""

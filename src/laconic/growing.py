@@ -114,6 +114,7 @@ class GrowingPoints:
         """The version with the rows of X at the end."""
         size = self.rows.size
         known = self.known if self.rows.is_newest else {k: row for k, row in self.known.items() if row < size}
+        rows = self.rows.appended(X)  # first: if what follows is interrupted, this version is no longer the newest
         for row, x in enumerate(X, start=size):
             known.setdefault(key(x), row)
-        return GrowingPoints(rows=self.rows.appended(X), known=known)
+        return GrowingPoints(rows=rows, known=known)

@@ -5,10 +5,28 @@ from typing import Any
 import numpy as np
 import pytest
 
-from laconic import Client, DisKernelUCB, Gaussian, NKernelUCB, Patience, Server, restore_client
-from laconic.errors import InputError, KernelError, RemoteProtocolError, UnknownDecision
-from laconic.protocol.learner import Decision
+from laconic import (
+    Client,
+    DisKernelUCB,
+    DisLinUCB,
+    Gaussian,
+    Linear,
+    NKernelUCB,
+    Patience,
+    Polynomial,
+    Server,
+    restore_client,
+    snapshot_client,
+)
+from laconic.errors import InputError, KernelError, MergeFailed, RemoteProtocolError, UnknownDecision
+from laconic.experiments.grid import Grid
+from laconic.growing import GrowingPoints
+from laconic.protocol import session
+from laconic.protocol.learner import Decision, Learner
 from laconic.protocol.messages import BLANK, Ask, Label, Leave, Request
+from laconic.protocol.phases import ShareData
+from laconic.protocol.records import decode_record, encode_record
+from laconic.protocol.roster import Status
 from laconic.protocol.session import ClientState
 from laconic.runtimes.network import Network
 
@@ -182,3 +200,178 @@ def test_numbers_that_no_message_could_carry_are_refused_at_the_start() -> None:
 def test_a_restored_client_needs_a_state_of_its_own_kind() -> None:
     with pytest.raises(RemoteProtocolError, match="no records"):
         restore_client([], plan=DIS.plan(2), start=0)
+
+
+# -- what a merge that fails leads to ----------------------------------------------------------------------------------
+
+
+def test_who_spoils_a_merge_is_found_by_the_work_and_not_by_the_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = Network(DIS.plan(2), clients=2, seed=0)
+    network.slow.add(-1)  # the server's work waits
+    network.settle(1, network.clients[1].learn([[0.5, 0.5]], [13.0]))
+    flush(network, 0)
+    (work,) = network.server.owed
+    absorb = ShareData.absorb
+
+    def fragile(self: ShareData, draft: Any, merged: Any) -> Any:
+        if 13.0 in merged.values["rewards"]:
+            raise KernelError("not this reward")
+        return absorb(self, draft, merged)
+
+    monkeypatch.setattr(ShareData, "absorb", fragile)
+    with pytest.raises(MergeFailed, match="not this reward") as failed:
+        work.result()
+    assert failed.value.culprits == (1,)
+    monkeypatch.setattr(ShareData, "culprits", None)  # an event that looked for them would fail
+    network.server.done(work, failed.value)
+    assert network.server.hub.sync is None
+    assert [network.server.members[number].status for number in (0, 1)] == [Status.PRESENT, Status.ASIDE]
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": ""},
+        {"name": 7},
+        {"name": "x" * 2000},
+        {"name": "\ud800"},
+        {"number": -1},
+        {"number": 2**60},
+        {"number": "0"},
+        {"number": Grid((0, 1))},
+        {"seed": -1},
+        {"seed": 2**64},
+        {"seed": 1.5},
+        {"clients": 0},
+        {"member": "yes"},
+        {"start": True},
+        {"term": None},
+    ],
+    ids=str,
+)
+def test_a_client_says_which_argument_it_cannot_take(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=rf"^{next(iter(wrong))} "):
+        Client(DIS.plan(2), **wrong)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"members": 3},
+        {"members": "01"},
+        {"members": [0, 0]},
+        {"members": [0, -1]},
+        {"members": ["a", 1]},
+        {"members": [[0]]},
+        {"patience": 30.0},
+        {"term": -1},
+        {"most_members": 0},
+        {"most_members": "many"},
+    ],
+    ids=str,
+)
+def test_a_server_says_which_argument_it_cannot_take(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        Server(DIS.plan(2), **wrong)
+
+
+@pytest.mark.parametrize("side", [Client, Server])
+def test_an_algorithm_is_not_taken_for_its_plan(side: Any) -> None:
+    with pytest.raises(InputError, match=r"plan\(2\)"):
+        side(DIS)
+
+
+# -- sizes -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("power", [30, 50, 60, 64, 66, 76, 100, 140])
+@pytest.mark.parametrize(
+    "algorithm",
+    [DIS, DisLinUCB(D=1e9), DisKernelUCB(Linear(), D=1e9), DisKernelUCB(Polynomial(degree=2), D=1e9)],
+    ids=str,
+)
+@pytest.mark.parametrize(("features", "rewards"), [(1, 0), (0, 1), (1, 1)])
+def test_what_a_client_learns_can_be_exchanged_and_restored(
+    algorithm: Any, power: int, features: int, rewards: int
+) -> None:
+    network = Network(algorithm.plan(2), clients=2, seed=0)
+    client, draw = network.clients[0], np.random.default_rng(0)
+    X, y = draw.normal(size=(3, 2)) * 10.0 ** (power * features), draw.normal(size=3) * 10.0 ** (power * rewards)
+    if rewards * power > 64 or (
+        algorithm is not DIS and features * power > (32 if "Polynomial" in str(algorithm) else 64)
+    ):
+        with pytest.raises(InputError, match="rescale"):
+            client.learn(X, y)
+        return
+    outcome = client.learn(X, y)
+    restore_client([decode_record(encode_record(snapshot_client(client)))], plan=network.plan, start=1)
+    network.settle(0, outcome)
+    flush(network, 0)
+    assert client.learner.covered == 3
+    for each in network.clients.values():
+        restore_client([decode_record(encode_record(snapshot_client(each)))], plan=network.plan, start=1)
+
+
+# -- interrupts --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("place", ["observed", "_settle", "noted", "learnt", "adopt", "stepped", "take", "_drained"])
+@pytest.mark.parametrize("event", ["choose", "observe", "learn", "forget", "flush", "receive", "done"])
+def test_an_interrupt_within_an_event_leaves_a_client_as_it_was(
+    event: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    network = Network(DIS.plan(2), clients=2, seed=0)
+    network.slow.add(0)
+    client = network.clients[0]
+    decision = client.choose([[0.0, 1.0], [1.0, 0.0]])
+    if event in ("receive", "done"):
+        network.settle(1, network.clients[1].learn([[1.0, 1.0]], [1.0]))
+        network.post(1, network.clients[1].flush())
+        network.deliver("up", 1)
+    if event == "done":
+        network.drain()
+        network.finish(0)
+        network.drain()
+    happens = {
+        "choose": lambda: client.choose([[0.0, 1.0]]),
+        "observe": lambda: client.observe(decision, 1.0),
+        "learn": lambda: client.learn([[1.0, 2.0]], [0.5]),
+        "forget": lambda: client.forget(decision.id),
+        "flush": client.flush,
+        "receive": lambda: client.receive(network.take("down", 0)),
+        "done": lambda: client.done(network.owed[0][0], network.owed[0][0].result()),
+    }
+    before = encode_record(snapshot_client(client))
+    owner: Any = next((each for each in (Learner, Client, session) if hasattr(each, place)), None)
+    with monkeypatch.context() as patched:
+        real, said = getattr(owner, place), []
+
+        def interrupted(*given: Any, **named: Any) -> Any:
+            said.append(real(*given, **named))
+            raise KeyboardInterrupt
+
+        patched.setattr(owner, place, interrupted)
+        try:
+            happens[event]()
+        except KeyboardInterrupt:
+            assert encode_record(snapshot_client(client)) == before
+        else:
+            assert not said  # this event does not come there
+
+
+def test_points_whose_appending_was_interrupted_are_found_nowhere() -> None:
+    points = GrowingPoints.empty(1).appended(np.array([[0.0]]))
+
+    class Interrupting(dict[bytes, int]):
+        def setdefault(self, key: bytes, row: int = 0) -> int:
+            super().setdefault(key, row)
+            raise KeyboardInterrupt
+
+    interrupted = GrowingPoints(rows=points.rows, known=Interrupting(points.known))
+    with pytest.raises(KeyboardInterrupt):
+        interrupted.appended(np.array([[1.0], [2.0]]))
+    after = GrowingPoints(rows=points.rows, known=dict(interrupted.known)).appended(np.array([[3.0], [1.0]]))
+    assert [after.row_of(np.array([x])) for x in (0.0, 3.0, 1.0, 2.0)] == [0, 1, 2, -1]

@@ -392,5 +392,5 @@ def test_every_listed_way_out_of_gathering_is_taken() -> None:
 
 
 def test_two_members_cannot_have_one_number() -> None:
-    with pytest.raises(ValueError, match="same number"):
+    with pytest.raises(ValueError, match="have the number 1"):
         Server(DIS.plan(2), members=[1, 2, 1])

@@ -6,7 +6,8 @@ time; a runtime that has more puts a lock around it.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from laconic.beliefs import View, belief_hash
 from laconic.canonical import table_bytes, table_from
-from laconic.checks import require_number, require_whole
+from laconic.checks import require_flag, require_name, require_no_grid, require_number
 from laconic.errors import LaconicError, RemoteProtocolError
 from laconic.growing import GrowingPoints
 from laconic.protocol import session as sessions
@@ -25,10 +26,21 @@ from laconic.protocol.learner import Decision, Learner
 from laconic.protocol.messages import Down, Install, Merged, Payload, Up, Welcome
 from laconic.protocol.outcome import Outcome, Work
 from laconic.protocol.parcels import Libraries, first_points, packed, with_points
-from laconic.protocol.plan import Plan
+from laconic.protocol.plan import Plan, require_plan
 from laconic.protocol.records import Born, Finished, Moved, Received, Record
 from laconic.protocol.session import ClientState, Local, Session, Step, Sync
 from laconic.protocol.work import Adopting, Bench, finished
+
+
+@dataclass(eq=False)
+class Standing:
+    """Everything of a client that changes."""
+
+    learner: Learner
+    session: Session
+    held: Held | None  # the version of the digest that it holds, where there is one
+    sent: GrowingPoints  # points that went up, each once
+    sent_upto: int = 0  # of so many observations
 
 
 class Client:
@@ -54,16 +66,20 @@ class Client:
 
         ``start`` is a random number that the runtime draws whenever it starts a client.
         """
-        require_whole("number", number, least=0)
-        require_whole("seed", seed, least=0)
-        require_whole("clients", clients, least=1)
+        require_plan(plan)
+        require_number("number", number)
+        require_number("seed", seed, bits=64)
+        require_number("clients", clients, least=1)
         require_number("start", start)
         require_number("term", term)
+        require_no_grid(member=member)
+        require_flag("member", member)
+        if name is not None:
+            require_name("name", name)
         self.plan, self.seed = plan, seed
         self.plan_table = table_bytes(plan.table)
         self.phases = len(plan.phases)
-        self.learner = Learner(plan, seed=seed, number=number, clients=clients, start=start)
-        self.session = Session(
+        session = Session(
             name=str(number) if name is None else name,
             state=ClientState.IDLE if member else ClientState.OUTSIDE,
             alone=plan.digest is not None,
@@ -73,7 +89,7 @@ class Client:
             term=term,
         )
         self.born = Born(
-            name=self.session.name,
+            name=session.name,
             plan=self.plan_table,
             seed=seed,
             number=number,
@@ -81,27 +97,73 @@ class Client:
             member=member,
             term=term,
         )
-        self.held = None if plan.digest is None else Held.blank(plan.belief)
-        self._sent = GrowingPoints.empty(plan.belief.dim)  # points that went up, each once, of the first so many
-        self._sent_upto = 0
+        self._standing = Standing(
+            learner=Learner(plan, seed=seed, number=number, clients=clients, start=start),
+            session=session,
+            held=None if plan.digest is None else Held.blank(plan.belief),
+            sent=GrowingPoints.empty(plan.belief.dim),
+        )
+
+    # -- one state after another ---------------------------------------------------------------------------------
+
+    def _draft(self) -> Client:
+        """A copy, to which an event happens: if that raises or is interrupted, the client is what it was."""
+        draft = copy(self)
+        draft._standing = replace(self._standing, learner=copy(self.learner))
+        return draft
+
+    def _become(self, draft: Client, outcome: Outcome[Up]) -> Outcome[Up]:
+        # One assignment, so that an interrupt comes before all of an event or after it, and never in between. One that
+        # comes after it, before the outcome is kept, is like a crash there: records tell where to go on from.
+        self._standing = draft._standing
+        return outcome
+
+    @property
+    def learner(self) -> Learner:
+        """What it has learnt."""
+        return self._standing.learner
+
+    @property
+    def session(self) -> Session:
+        """What it knows of its server."""
+        return self._standing.session
+
+    @session.setter
+    def session(self, session: Session) -> None:
+        self._standing.session = session
+
+    @property
+    def held(self) -> Held | None:
+        """The version of the digest that it holds, where there is one."""
+        return self._standing.held
+
+    @held.setter
+    def held(self, held: Held | None) -> None:
+        self._standing.held = held
 
     # -- what an application does --------------------------------------------------------------------------------
 
     def choose(self, arms: ArrayLike, *, view: View | None = None) -> Decision:
         """The arm with the largest index; ``decision.record`` is to be kept, though nobody need wait for that."""
-        return self.learner.choose(arms, view=view)
+        draft = self._draft()
+        decision = draft.learner.choose(arms, view=view)
+        self._become(draft, Outcome())
+        return decision
 
     def observe(self, decision: Decision | str, reward: float) -> Outcome[Up]:
         """Learn the reward of a decision, however late or out of order; asks for an exchange when the trigger fires."""
-        return self.take(self.learner.observe(decision, reward))
+        draft = self._draft()
+        return self._become(draft, draft.take(draft.learner.observe(decision, reward)))
 
     def learn(self, points: ArrayLike, rewards: ArrayLike) -> Outcome[Up]:
         """Learn rewards of points that were observed elsewhere, all of them or none."""
-        return self.take(self.learner.learn(points, rewards))
+        draft = self._draft()
+        return self._become(draft, draft.take(draft.learner.learn(points, rewards)))
 
     def forget(self, decision: str) -> Outcome[Up]:
         """Give up waiting for the reward of a decision."""
-        return Outcome(keep=(self.learner.forget(decision),))
+        draft = self._draft()
+        return self._become(draft, Outcome(keep=(draft.learner.forget(decision),)))
 
     def take(self, record: Record) -> Outcome[Up]:
         """What follows from an observation that the learner took."""
@@ -134,12 +196,17 @@ class Client:
 
     def move(self, event: Local) -> Outcome[Up]:
         """Let one of the client's own events happen."""
-        return Outcome(keep=(Moved(how=event.name),), send=self._stepped(event).send)
+        draft = self._draft()
+        return self._become(draft, Outcome(keep=(Moved(how=event.name),), send=draft._stepped(event).send))
 
     def receive(self, message: Down) -> Outcome[Up]:
         """What a message from the server leads to."""
         if not isinstance(message, Down):
             raise RemoteProtocolError(f"{type(message).__name__} goes to a server, not to a client")
+        draft = self._draft()
+        return self._become(draft, draft._received(message))
+
+    def _received(self, message: Down) -> Outcome[Up]:
         # Behind others that wait it waits too: only what they lead to says whether it is late.
         waits = self.session.owed is not None and len(self.session.inbox) > 0
         stale = None if waits else sessions.stale(self.session, message)
@@ -156,6 +223,10 @@ class Client:
         """What follows from work that is done; work that is no longer owed changes nothing."""
         if work.of is not self.session.owed:
             return Outcome(dropped="this work is no longer owed")
+        draft = self._draft()
+        return self._become(draft, draft._worked(result))
+
+    def _worked(self, result: Any) -> Outcome[Up]:
         if isinstance(result, Exception):
             step = self._stepped(Local.FAILED, result)
             failure = str(result) or type(result).__name__
@@ -189,10 +260,12 @@ class Client:
 
     def _taken(self, message: Down) -> Step:
         """Take a message that waited; what makes no sense here is answered with a new greeting, as failed work is."""
+        held = self.held
         try:
             self._check(message)
             return self._stepped(type(message), message)
         except LaconicError as error:
+            self.held = held
             return self._stepped(Local.FAILED, error)
 
     def _stepped(self, event: type | Local, what: Any = None) -> Step:
@@ -200,11 +273,7 @@ class Client:
         held = self.held
         if isinstance(what, Welcome) and held is not None:  # before anything goes up by numbers that the server lost
             self.held = replace(held, library=first_points(held.library, what.library))
-        try:
-            step = sessions.stepped(self.session, self, event, what)
-        except LaconicError:
-            self.held = held
-            raise
+        step = sessions.stepped(self.session, self, event, what)
         begins = step.session.owed is not None and step.session.owed is not self.session.owed
         # Work sees the observations that there were when it began: done again after a restart it gives the same bits.
         self.session = replace(step.session, seen=self.count) if begins else step.session
@@ -250,14 +319,14 @@ class Client:
 
     def _libraries(self, sent: int) -> Libraries:
         """The same when so many of its observations went up."""
-        history = self.learner.history
-        if self._sent_upto > sent:  # the link was lost, and with it what was on its way
-            self._sent, self._sent_upto = GrowingPoints.empty(self.plan.belief.dim), 0
+        history, known, upto = self.learner.history, self._standing.sent, self._standing.sent_upto
+        if upto > sent:  # the link was lost, and with it what was on its way
+            known, upto = GrowingPoints.empty(self.plan.belief.dim), 0
         if self.plan.wire.by_reference:
-            self._sent = with_points(self._sent, history.points[self._sent_upto : sent])
-            self._sent_upto = sent
+            known, upto = with_points(known, history.points[upto:sent]), sent
+        self._standing = replace(self._standing, sent=known, sent_upto=upto)
         down = GrowingPoints.empty(self.plan.belief.dim) if self.held is None else self.held.library
-        return Libraries(up=self._sent, down=down)
+        return Libraries(up=known, down=down)
 
     def observations(self, first: int) -> Payload:
         """Its observations from a number on, as they go up."""

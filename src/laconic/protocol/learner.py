@@ -14,11 +14,12 @@ from numpy.typing import ArrayLike
 
 from laconic.arrays import Floats
 from laconic.beliefs import Belief, View
-from laconic.checks import MOST, finite_array, require_finite_number
+from laconic.checks import finite_array, require_finite_number
 from laconic.errors import InputError, UnknownDecision
 from laconic.exploration import tied_with_best
 from laconic.growing import first_appearances
 from laconic.protocol.history import History
+from laconic.protocol.persistent import Group, Map
 from laconic.protocol.plan import Plan
 from laconic.protocol.records import Decided, Forgot, Learnt, Observed
 from laconic.randomness import Role, generator
@@ -51,6 +52,9 @@ class Adoption:
     d_eff: float = 0.0
 
 
+#: Rewards, and the roots of kernel values over λ, are below this: the sums of their squares, over as many observations
+#: as there ever are, then stay below what a message or a snapshot may hold (`laconic.checks.MOST`).
+MOST_SIZE = 1e65
 #: So many decisions of an earlier start may be without a record.
 MOST_LOST = 2**16
 
@@ -65,10 +69,11 @@ class Learner:
         self.covered = 0
         self.d_eff = 0.0  # the effective dimension of what the belief knows, where a digest said it
         self.tail = Tail(plan.belief)
-        self.pending: dict[str, Floats] = {}  # the arms of decisions that wait for their reward
+        # Values, all of them: a copy of a learner is another learner, and learns without changing this one.
+        self.pending: Map[str, Floats] = Map.of({})  # the arms of decisions that wait for their reward
         #: how many decisions were made under each start, and which of those that are missing may still be reported
-        self.starts: dict[int, int] = {start: 0}
-        self.lost: set[str] = set()
+        self.starts: Map[int, int] = Map.of({start: 0})
+        self.lost: Group[str] = Group.of()
 
     @property
     def belief(self) -> Belief:
@@ -105,8 +110,8 @@ class Learner:
         seen = int(number[arm])
         point = checked[arm : arm + 1].copy()
         decision = Decision(self._next_id(), arm, float(mean[seen]), float(width[seen]), point)
-        self.pending[decision.id] = point
-        self.starts[self.start] += 1
+        self.pending = self.pending.put(decision.id, point)
+        self.starts = self.starts.put(self.start, self.decisions + 1)
         return decision
 
     def _alpha(self) -> Any:
@@ -139,11 +144,9 @@ class Learner:
     def observe(self, decision: Decision | str, reward: float) -> Observed:
         """Learn the reward of a decision, however late or out of order."""
         require_finite_number("reward", reward)
-        if abs(float(reward)) >= MOST:
-            raise InputError(f"reward must be below {MOST:g} in size, got {reward!r}; rescale rewards")
         waiting = self._waiting(decision)
         name = decision if isinstance(decision, str) else decision.id
-        point, rewards = self.plan.rounded(waiting, np.array([reward], dtype=np.float64))
+        point, rewards = self._moderate(*self.plan.rounded(waiting, np.array([reward], dtype=np.float64)))
         return self.observed(Observed(id=name, point=point, reward=float(rewards[0])))
 
     def observed(self, record: Observed) -> Observed:
@@ -162,8 +165,21 @@ class Learner:
         X, y = self.checked("points", points), finite_array("rewards", rewards, ndim=1)
         if len(X) != len(y):
             raise InputError(f"points and rewards must be as many, got {len(X)} and {len(y)}")
-        X, y = self.plan.rounded(X, y)
+        X, y = self._moderate(*self.plan.rounded(X, y))
         return self.learnt(Learnt(points=X, rewards=y))
+
+    def _moderate(self, X: Floats, y: Floats) -> tuple[Floats, Floats]:
+        """Observations that can be exchanged and restored; one could learn from larger ones, but not alone for long."""
+        if len(X) and np.abs(y).max() >= MOST_SIZE:
+            raise InputError(f"reward must be below {MOST_SIZE:g} in size, got {np.abs(y).max():g}; rescale rewards")
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused here
+            variance = self.plan.belief.view(X).variance if len(X) else np.zeros(1)  # k(x, x)/λ
+        if not variance.max() < MOST_SIZE**2:
+            raise InputError(
+                f"the kernel gives a point {variance.max():g} times λ, and from {MOST_SIZE**2:g} on it can be neither "
+                "exchanged nor restored; rescale features"
+            )
+        return X, y
 
     def learnt(self, record: Learnt) -> Learnt:
         """Take observations in, as they were recorded."""
@@ -206,8 +222,7 @@ class Learner:
     def _settle(self, name: str) -> None:
         """Note that nothing more is expected of a decision."""
         self.noted(name)
-        self.pending.pop(name, None)
-        self.lost.discard(name)
+        self.pending, self.lost = self.pending.without(name), self.lost.without(name)
 
     def noted(self, name: str) -> None:
         """Note that a decision was made; those before it of which nothing is known may still be reported."""
@@ -216,8 +231,9 @@ class Learner:
         if number >= first + MOST_LOST:
             raise UnknownDecision(f"no decision {name!r} was made: {first} of that start are known")
         if number >= first:
-            self.lost.update(f"{start:x}.{missing:x}" for missing in range(first, number))
-            self.starts[start] = number + 1
+            for missing in range(first, number):
+                self.lost = self.lost.put(f"{start:x}.{missing:x}")
+            self.starts = self.starts.put(start, number + 1)
 
     def recall(self, decided: Decided) -> None:
         """A decision that was made before a restart waits for its reward, if that did not come before its record."""
@@ -225,13 +241,13 @@ class Learner:
         if number < self.starts.get(start, 0) and decided.id not in self.lost and decided.id not in self.pending:
             return
         self.noted(decided.id)
-        self.lost.discard(decided.id)
-        self.pending[decided.id] = self.checked("point", decided.point)
+        self.lost = self.lost.without(decided.id)
+        self.pending = self.pending.put(decided.id, self.checked("point", decided.point))
 
     def restarted(self, start: int) -> None:
         """Ids of decisions carry another random part from here on."""
         self.start = start
-        self.starts.setdefault(start, 0)
+        self.starts = self.starts.put(start, self.starts.get(start, 0))
 
     # -- adopting ------------------------------------------------------------------------------------------------
 

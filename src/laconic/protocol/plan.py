@@ -8,6 +8,7 @@ from functools import cached_property
 from laconic.arrays import Floats
 from laconic.beliefs import Belief
 from laconic.canonical import FORMAT, Table, canonical, fingerprint, parts
+from laconic.checks import seen
 from laconic.errors import InputError
 from laconic.exploration import Exploration
 from laconic.protocol.digests import Digest
@@ -65,3 +66,11 @@ class Plan:
     def fingerprint(self) -> str:
         """A hash of the table: plans with the same one are the same."""
         return fingerprint(self.table)
+
+
+def require_plan(plan: object) -> None:
+    """A plan, and not the algorithm that it is made from."""
+    if not isinstance(plan, Plan):
+        raise InputError(
+            f"plan must be what an algorithm's plan(dim) gives, not {seen(plan)}; try DisKernelUCB().plan(2)"
+        )

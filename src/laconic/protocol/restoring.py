@@ -20,6 +20,7 @@ from laconic.protocol.digests import Built, Held
 from laconic.protocol.history import Growing64, History
 from laconic.protocol.messages import Up
 from laconic.protocol.outcome import Outcome, build_alone
+from laconic.protocol.persistent import Group, Map
 from laconic.protocol.plan import Plan
 from laconic.protocol.records import (
     Begun,
@@ -213,14 +214,14 @@ def _restored(saved: ClientSnapshot, plan: Plan) -> Client:
 def _fill(client: Client, saved: ClientSnapshot) -> None:
     learner, plan = client.learner, client.plan
     belief = _belief(plan, saved.belief)
-    learner.start, learner.starts, learner.lost = saved.start, dict(saved.starts), set(saved.lost)
+    learner.start, learner.starts, learner.lost = saved.start, Map.of(saved.starts), Group.of(saved.lost)
     learner.history = History.empty(belief.dim).appended(learner.checked("points", saved.points), saved.rewards)
     if not 0 <= saved.covered <= len(learner.history):
         raise RemoteProtocolError(f"a damaged client: {saved.covered} of {len(learner.history)} observations covered")
     learner.tail, learner.covered = Tail.from_arrays(belief, saved.tail), saved.covered
     if learner.tail.news.count != len(learner.history) - saved.covered:
         raise RemoteProtocolError("a damaged client: belief and tail do not have each of its observations once")
-    learner.pending = {name: learner.checked("point", point) for name, point in saved.pending.items()}
+    learner.pending = Map.of({name: learner.checked("point", point) for name, point in saved.pending.items()})
     learner.number, learner.clients = saved.number, saved.clients
     if saved.version is not None:
         client.held, learner.d_eff = _held(saved.version, belief), saved.version.d_eff

@@ -8,6 +8,7 @@ link, and what still comes on the old one is dropped.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -17,7 +18,7 @@ import numpy as np
 
 from laconic.beliefs import Belief, belief_hash
 from laconic.canonical import table_bytes, table_from
-from laconic.checks import require_number
+from laconic.checks import require_number, seen
 from laconic.errors import InputError, LocalProtocolError, ProtocolError, RemoteProtocolError
 from laconic.protocol import alone, together
 from laconic.protocol.difference import difference
@@ -39,7 +40,7 @@ from laconic.protocol.messages import (
     Welcome,
 )
 from laconic.protocol.outcome import Outcome, Work
-from laconic.protocol.plan import Plan
+from laconic.protocol.plan import Plan, require_plan
 from laconic.protocol.records import Departed, Joined, Opened, Reborn
 from laconic.protocol.roster import NO_LINEAGE, Hub, InstalledBelief, Member, Patience, Roster, Status, Turn
 
@@ -72,6 +73,19 @@ class Heard:
 Sends = tuple[int, Down]
 
 
+def _numbers(members: Iterable[int]) -> list[int]:
+    """The numbers of members, in order, or an error that says what was given."""
+    if isinstance(members, str) or not isinstance(members, Iterable):
+        raise InputError(f"members must be the numbers of members, not {seen(members)}; try members=range(3)")
+    numbers = list(members)
+    for number in numbers:
+        require_number("a number in members", number)
+    twice = [number for number, count in Counter(numbers).items() if count > 1]
+    if twice:
+        raise InputError(f"two members have the number {twice[0]}; give each its own, as in members=range(3)")
+    return sorted(numbers)
+
+
 class Server:
     """The middle of the star. Every call gives an `Outcome`; an error leaves everything as it was."""
 
@@ -88,10 +102,13 @@ class Server:
 
         ``term`` is a random number that the runtime draws whenever it starts a server.
         """
-        numbers = sorted(members)
-        if len(set(numbers)) != len(numbers):
-            raise InputError("two members have the same number")
+        require_plan(plan)
+        numbers = _numbers(members)
         require_number("term", term)
+        if patience is not None and not isinstance(patience, Patience):
+            raise InputError(f"patience must be a Patience, not {seen(patience)}; try Patience(seconds=30.0, quorum=1)")
+        if most_members is not None:
+            require_number("most_members", most_members, least=1)
         self.plan = plan
         self.plan_table = table_bytes(plan.table)
         self.most_members = most_members
@@ -207,7 +224,7 @@ class Server:
             raise LocalProtocolError(
                 f"{event.__name__} leads from {before.value} to {after.value}, which is not listed"
             )
-        self.hub = turn.hub
+        self.hub = turn.hub  # one assignment: an interrupt comes before all of an event or after it
         return Outcome(
             keep=tuple(turn.keep),
             send=tuple(turn.send),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from laconic.beliefs import Belief, belief_hash
-from laconic.errors import LaconicError, RemoteProtocolError
+from laconic.errors import LaconicError, MergeFailed, RemoteProtocolError
 from laconic.protocol.history import NO_HASHES, Hashes, chained
 from laconic.protocol.messages import Ask, Install, Label, Merged, Newer, Part, Payload, Released, SetAside
 from laconic.protocol.outcome import Share, Work
@@ -136,10 +136,10 @@ def advance(turn: Turn) -> None:
 
 
 def work(hub: Hub, sync: Sync) -> Work:
-    """Merge a phase and absorb the result."""
+    """Merge a phase and absorb the result; where that fails, find whose parts are to blame."""
     phase, is_last = hub.plan.phases[sync.phase], sync.phase + 1 == len(hub.plan.phases)
 
-    def run(share: Share) -> tuple[Any, Belief, int]:
+    def merge(share: Share) -> tuple[Any, Belief, int]:
         merged = phase.finish(sync.draft, sync.fold)
 
         def build(_: object) -> Belief:
@@ -148,6 +148,13 @@ def work(hub: Hub, sync: Sync) -> Work:
 
         draft = share(f"phase {sync.phase}", sync.epoch, build)
         return merged, draft, belief_hash(draft) if is_last else 0
+
+    def run(share: Share) -> tuple[Any, Belief, int]:
+        try:
+            return merge(share)
+        except LaconicError as error:
+            culprits = tuple(phase.culprits(sync.draft, sync.fold))
+            raise MergeFailed(str(error), culprits=culprits) from error
 
     return Work(sync, run)
 
@@ -158,7 +165,7 @@ def merged(turn: Turn, result: tuple[Any, Belief, int] | Exception) -> None:
     sync = turn.hub.sync
     assert sync is not None
     if isinstance(result, Exception):
-        return _failed(turn, sync, result)
+        return _failed(turn, result)
     outcome, draft, mark = result
     phase = turn.hub.plan.phases[sync.phase]
     sync = turn.change_sync(draft=draft, merged=outcome, results=(*sync.results, phase.whole(outcome)))
@@ -185,11 +192,10 @@ def repeated(hub: Hub, number: int) -> Merged:
     return Merged(epoch=sync.epoch, phase=done, payload=payload)
 
 
-def _failed(turn: Turn, sync: Sync, error: Exception) -> None:
+def _failed(turn: Turn, error: Exception) -> None:
     """Parts that pass their checks alone cannot be merged: say so, and try no more until somebody asks again."""
     abandon(turn, f"the parts could not be merged: {error}")
-    phase = turn.hub.plan.phases[sync.phase]
-    culprits = phase.culprits(sync.draft, sync.fold)
+    culprits = error.culprits if isinstance(error, MergeFailed) else ()
     for number in (each for each in culprits if turn.hub.members[each].link is not None):
         set_aside(turn, number, f"its part could not be merged: {error}")
 
@@ -199,7 +205,7 @@ def abandon(turn: Turn, reason: str, *, pending: bool = False) -> None:
     sync = turn.hub.sync
     assert sync is not None
     for number in sorted(sync.members):
-        turn.tell(number, Released(epoch=sync.epoch, reason=reason, pending=pending))
+        turn.tell(number, Released(epoch=sync.epoch, reason=reason[:MOST_REASON], pending=pending))
     # Everyone was told that the request waits, so it waits whoever of them goes.
     asking = (sync.fired, *sorted(sync.members.without(sync.fired))) if pending else ()
     others = turn.hub.requests  # of those who did not take part
