@@ -16,7 +16,9 @@ from laconic import (
     Polynomial,
     Server,
     restore_client,
+    restore_server,
     snapshot_client,
+    snapshot_server,
 )
 from laconic.errors import InputError, KernelError, MergeFailed, RemoteProtocolError, UnknownDecision
 from laconic.experiments.grid import Grid
@@ -25,10 +27,26 @@ from laconic.protocol import session
 from laconic.protocol.learner import Decision, Learner
 from laconic.protocol.messages import BLANK, Ask, Label, Leave, Request
 from laconic.protocol.phases import ShareData
-from laconic.protocol.records import decode_record, encode_record
+from laconic.protocol.records import (
+    Begun,
+    Born,
+    Departed,
+    Finished,
+    Forgot,
+    Installed,
+    Joined,
+    Learnt,
+    Observed,
+    Opened,
+    Reborn,
+    Received,
+    Uploaded,
+    decode_record,
+    encode_record,
+)
 from laconic.protocol.roster import Status
 from laconic.protocol.session import ClientState
-from laconic.runtimes.network import Network
+from laconic.runtimes.network import SERVER, Network
 
 DIS = DisKernelUCB(Gaussian(1.0), D=1e9)
 LONE = DisKernelUCB(Gaussian(1.0), D=1e9, together=False)
@@ -207,7 +225,7 @@ def test_a_restored_client_needs_a_state_of_its_own_kind() -> None:
 
 def test_who_spoils_a_merge_is_found_by_the_work_and_not_by_the_event(monkeypatch: pytest.MonkeyPatch) -> None:
     network = Network(DIS.plan(2), clients=2, seed=0)
-    network.slow.add(-1)  # the server's work waits
+    network.slow.add(SERVER)  # the server's work waits
     network.settle(1, network.clients[1].learn([[0.5, 0.5]], [13.0]))
     flush(network, 0)
     (work,) = network.server.owed
@@ -318,7 +336,7 @@ def test_what_a_client_learns_can_be_exchanged_and_restored(
 # -- interrupts --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place", ["observed", "_settle", "noted", "learnt", "adopt", "stepped", "take", "_drained"])
+@pytest.mark.parametrize("place", ["observed", "settle", "noted", "learnt", "adopt", "stepped", "take", "_drained"])
 @pytest.mark.parametrize("event", ["choose", "observe", "learn", "forget", "flush", "receive", "done"])
 def test_an_interrupt_within_an_event_leaves_a_client_as_it_was(
     event: str, place: str, monkeypatch: pytest.MonkeyPatch
@@ -375,3 +393,142 @@ def test_points_whose_appending_was_interrupted_are_found_nowhere() -> None:
         interrupted.appended(np.array([[1.0], [2.0]]))
     after = GrowingPoints(rows=points.rows, known=dict(interrupted.known)).appended(np.array([[3.0], [1.0]]))
     assert [after.row_of(np.array([x])) for x in (0.0, 3.0, 1.0, 2.0)] == [0, 1, 2, -1]
+
+
+# -- records that are repeated or missing ------------------------------------------------------------------------------
+
+
+def lived(algorithm: DisKernelUCB) -> Network:
+    """A network in which something of every kind has happened."""
+    network = Network(algorithm.plan(2), clients=2, seed=0, keep=True)
+    client = network.clients[0]
+    for _ in range(2):
+        pick, other = client.choose([[0.0, 1.0], [1.0, 0.0]]), client.choose([[0.5, 0.5]])
+        network.records[0] += [pick.record, other.record]
+        network.settle(0, client.observe(pick, 1.0))
+        network.settle(0, client.forget(other.id))
+        learnt(network, 1, 2)
+        flush(network, 0)
+        flush(network, 1)
+    twin, outcome = restore_client(network.records[1], plan=network.plan, start=5)  # and once from an older backup
+    network.add(2, member=False)
+    network.cut(1)
+    network.clients[1] = twin
+    network.records[1] += outcome.keep
+    for number in (1, 2):
+        network.greet(number)
+        network.drain()
+    blank, kept = Client(network.plan, number=1, name="1", member=False), network.records[1]
+    network.cut(1)
+    network.records[1] = []
+    network.clients[1] = blank
+    network.greet(1)
+    network.drain()
+    network.records[1] = kept
+    network.settle(2, network.clients[2].leave())
+    return network
+
+
+#: What comes twice is noticed; a message that comes twice is also no error where a network brings it.
+ONCE = (Born, Observed, Learnt, Forgot, Finished, Opened, Joined, Departed, Reborn, Begun, Installed, Uploaded)
+
+
+@pytest.mark.parametrize("algorithm", [DIS, LONE], ids=["together", "alone"])
+def test_a_record_that_comes_twice_is_noticed(algorithm: DisKernelUCB) -> None:
+    network = lived(algorithm)
+    for who in (0, 1, SERVER):
+        records = network.records[who]
+        for place, record in enumerate(records):
+            if isinstance(record, ONCE):
+                with pytest.raises(RemoteProtocolError, match=rf"record {place + 1}, .* each once and in order"):
+                    restored(network, who, [*records[: place + 1], record])
+    kept = {type(record) for records in network.records.values() for record in records}
+    assert kept >= set(ONCE) - ({Begun, Installed} if algorithm is LONE else {Uploaded})
+
+
+def test_a_message_that_was_taken_is_not_taken_again_from_its_record() -> None:
+    network = lived(DIS)
+    records = network.records[0]
+    message = next(record for record in records if isinstance(record, Received))
+    with pytest.raises(RemoteProtocolError, match="would have been dropped"):
+        restored(network, 0, [*records, message])
+
+
+@pytest.mark.parametrize("algorithm", [DIS, LONE], ids=["together", "alone"])
+def test_an_observation_that_is_missing_is_noticed_by_what_follows_it(algorithm: DisKernelUCB) -> None:
+    network = lived(algorithm)
+    for who in (0, 1, SERVER):
+        records = network.records[who]
+        restored(network, who, records)
+        kinds: tuple[type, ...] = (Born, Opened, Joined, Observed, Learnt, Uploaded, Begun)
+        last = {number: place for place, number in enumerate(map(_whose, records))}
+        for place, record in enumerate(records):
+            if isinstance(record, kinds) and place < last[_whose(record)]:
+                with pytest.raises(RemoteProtocolError, match="each once and in order"):
+                    restored(network, who, [*records[:place], *records[place + 1 :]])
+
+
+def _whose(record: Any) -> int:
+    """The member whose observations a record of a server brings; −1 for others."""
+    return record.number if isinstance(record, Uploaded) else -1
+
+
+def test_a_snapshot_of_another_time_is_noticed_among_records() -> None:
+    network = lived(DIS)
+    early = restored(network, 0, network.records[0][:5])
+    with pytest.raises(RemoteProtocolError, match="a snapshot of"):
+        restored(network, 0, [*network.records[0], snapshot_client(early)])
+    with pytest.raises(RemoteProtocolError, match="a snapshot of another state"):
+        restored(network, SERVER, [*network.records[SERVER], snapshot_server(Server(network.plan))])
+    restored(network, 0, [*network.records[0], snapshot_client(network.clients[0])])
+    restored(network, SERVER, [*network.records[SERVER], snapshot_server(network.server)])
+
+
+def restored(network: Network, who: int, records: list[Any]) -> Any:
+    if who == SERVER:
+        return restore_server(records, plan=network.plan, term=77)[0]
+    return restore_client(records, plan=network.plan, start=77)[0]
+
+
+# -- greetings ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", [DIS, LONE], ids=["together", "alone"])
+def test_a_greeting_that_comes_twice_on_one_link_is_answered_once(algorithm: DisKernelUCB) -> None:
+    network = Network(algorithm.plan(2), clients=2, seed=0)
+    network.cut(0)
+    network.greet(0)
+    hello = network.up[0][0]
+    network.drain()
+    learnt(network, 0, 3)
+    flush(network, 0)
+    again = network.server.receive(network.links[0], hello)  # it says that there are no observations
+    assert "repeated greeting" in (again.dropped or "")
+    assert not again.send
+    learnt(network, 0, 2, seed=1)
+    flush(network, 0)
+    assert network.server.members[0].known == 5
+    assert network.clients[0].state is ClientState.IDLE
+
+
+def test_a_greeting_that_comes_twice_does_not_take_a_client_out_of_its_sync() -> None:
+    network = Network(DIS.plan(2), clients=2, seed=0, patience=Patience(seconds=10.0, quorum=2))
+    network.cut(0)
+    network.greet(0)
+    hello = network.up[0][0]
+    network.drain()
+    network.slow.add(1)
+    flush(network, 0)  # its part is in; that of client 1 is not
+    network.server.receive(network.links[0], hello)
+    network.tick(20.0)
+    network.drain()
+    assert network.clients[0].state is ClientState.WAITING  # the sync was abandoned, and is tried again
+    assert 0 in network.server.hub.requests
+
+
+def test_a_client_that_greets_again_on_one_link_is_answered_again() -> None:
+    network = Network(DIS.plan(2), clients=1, seed=0)
+    client = network.clients[0]
+    for _ in range(3):
+        network.settle(0, client.greet())
+        assert client.state is ClientState.IDLE

@@ -42,7 +42,7 @@ def _checked(hub: Hub, member: Member, message: Upload) -> Uploaded:
     """The observations of an upload that are new."""
     X, y = read_upload(hub, member, message)
     known = member.known - message.first
-    return Uploaded(number=member.number, points=X[known:], rewards=y[known:])
+    return Uploaded(number=member.number, points=X[known:], rewards=y[known:], first=member.known)
 
 
 def read_upload(hub: Hub, member: Member, message: Upload) -> tuple[Floats, Floats]:

@@ -156,7 +156,7 @@ class Learner:
         tail = copy(self.tail)
         tail.append(self.belief.view(record.point), record.reward)  # first, and to a copy, as it may refuse
         history = self.history.appended(record.point, np.array([record.reward]))
-        self._settle(record.id)
+        self.settle(record.id)
         self.tail, self.history = tail, history
         return record
 
@@ -166,7 +166,7 @@ class Learner:
         if len(X) != len(y):
             raise InputError(f"points and rewards must be as many, got {len(X)} and {len(y)}")
         X, y = self._moderate(*self.plan.rounded(X, y))
-        return self.learnt(Learnt(points=X, rewards=y))
+        return self.learnt(Learnt(points=X, rewards=y, first=len(self.history)))
 
     def _moderate(self, X: Floats, y: Floats) -> tuple[Floats, Floats]:
         """Observations that can be exchanged and restored; one could learn from larger ones, but not alone for long."""
@@ -191,7 +191,7 @@ class Learner:
         """Give up waiting for the reward of a decision."""
         if decision not in self.pending:
             raise UnknownDecision(f"decision {decision!r} is not waiting for a reward")
-        self._settle(decision)
+        self.settle(decision)
         return Forgot(id=decision)
 
     def _waiting(self, decision: Decision | str) -> Floats:
@@ -219,7 +219,12 @@ class Learner:
         known = self.starts.get(start, 0)
         return name in self.lost or (start != self.start and known <= number < known + MOST_LOST)
 
-    def _settle(self, name: str) -> None:
+    def may_wait(self, name: str) -> bool:
+        """False for a decision of which nothing more is expected; one that is not known yet may come."""
+        start, number = parsed_id(name)
+        return name in self.pending or name in self.lost or number >= self.starts.get(start, 0)
+
+    def settle(self, name: str) -> None:
         """Note that nothing more is expected of a decision."""
         self.noted(name)
         self.pending, self.lost = self.pending.without(name), self.lost.without(name)

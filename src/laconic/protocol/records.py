@@ -60,6 +60,7 @@ class Learnt(Record, frozen=True, eq=False, array_like=True, tag=5):
 
     points: np.ndarray
     rewards: np.ndarray
+    first: int = -1  # how many the client had before; −1 where it is not said
 
 
 class Forgot(Record, frozen=True, eq=False, array_like=True, tag=6):
@@ -202,6 +203,7 @@ class Uploaded(Record, frozen=True, eq=False, array_like=True, tag=38):
     number: int
     points: np.ndarray
     rewards: np.ndarray
+    first: int = -1  # how many of its observations were known before; −1 where it is not said
 
 
 class SavedMember(msgspec.Struct, frozen=True, eq=False, array_like=True):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from laconic.atoms import Certificate
 from laconic.beliefs import Belief, belief_hash
 from laconic.canonical import table_from
 from laconic.checks import require_number
-from laconic.errors import InputError, PlanMismatch, RemoteProtocolError
+from laconic.errors import InputError, LaconicError, PlanMismatch, RemoteProtocolError
 from laconic.growing import GrowingPoints
 from laconic.protocol import alone, together
 from laconic.protocol import server as servers
@@ -21,11 +22,12 @@ from laconic.protocol.history import Growing64, History
 from laconic.protocol.messages import Up
 from laconic.protocol.outcome import Outcome, build_alone
 from laconic.protocol.persistent import Group, Map
-from laconic.protocol.plan import Plan
+from laconic.protocol.plan import Plan, require_plan
 from laconic.protocol.records import (
     Begun,
     Born,
     ClientSnapshot,
+    Contribution,
     Decided,
     Departed,
     Finished,
@@ -66,22 +68,53 @@ def restore_client(records: Iterable[Record], *, plan: Plan, start: int) -> tupl
 
     ``start`` is a new random number, as for a new client. Its link, if it had one, is for the runtime to give up.
     """
+    require_plan(plan)
     require_number("start", start)
     client: Client | None = None
-    for record in records:
-        if isinstance(record, Born):
-            client = _born(record, plan)
-        elif isinstance(record, ClientSnapshot):
-            client = _restored(record, plan)
-        elif client is None:
-            raise RemoteProtocolError(f"records of a client begin with Born or a snapshot, not {type(record).__name__}")
-        else:
-            _replay(client, record)
+    for place, record in enumerate(records):
+        with _naming(place, record):
+            client = _after(client, record, plan)
     if client is None:
         raise RemoteProtocolError("there are no records to restore a client from")
     started = Started(start=start)
     client.learner.restarted(start)
     return client, Outcome(keep=(started,), compute=client.owed)
+
+
+@contextmanager
+def _naming(place: int, record: Record) -> Iterator[None]:
+    """Say which record does not follow from those before it."""
+    try:
+        yield
+    except PlanMismatch:
+        raise
+    except (LaconicError, KeyError, IndexError, ValueError, TypeError) as error:
+        said = f"{type(error).__name__} {error}" if isinstance(error, LookupError) else str(error)
+        raise RemoteProtocolError(
+            f"record {place}, {type(record).__name__}: {said}; give records as they were kept, each once and in order"
+        ) from error
+
+
+def _require(follows: bool, why: str) -> None:
+    """Refuse a record that does not follow from those before it."""
+    if not follows:
+        raise RemoteProtocolError(f"{why}, so records are repeated, missing or out of order")
+
+
+def _after(client: Client | None, record: Record, plan: Plan) -> Client:
+    """The client that one more record makes."""
+    if isinstance(record, Born):
+        _require(client is None, "a client is born once")
+        return _born(record, plan)
+    if isinstance(record, ClientSnapshot):
+        saved = _restored(record, plan)
+        if client is not None:
+            _require(saved.count == client.count, f"a snapshot of {saved.count} observations after {client.count}")
+        return saved
+    if client is None:
+        raise RemoteProtocolError(f"records of a client begin with Born or a snapshot, not {type(record).__name__}")
+    _replay(client, record)
+    return client
 
 
 def _born(born: Born, plan: Plan) -> Client:
@@ -103,20 +136,26 @@ def _born(born: Born, plan: Plan) -> Client:
 
 def _replay(client: Client, record: Record) -> None:
     """Let a record's event happen again; what it sent then was sent, or is asked for at the next greeting."""
+    learner = client.learner
     if isinstance(record, Started):
-        client.learner.restarted(record.start)
+        _require(not learner.starts.get(record.start), f"decisions were made under start {record.start} before")
+        learner.restarted(record.start)
     elif isinstance(record, Decided):
-        client.learner.recall(record)
+        learner.recall(record)
     elif isinstance(record, Observed):
-        client.take(client.learner.observed(record))
+        _require(learner.may_wait(record.id), f"the reward of decision {record.id!r} came before")
+        client.take(learner.observed(record))
     elif isinstance(record, Learnt):
-        client.take(client.learner.learnt(record))
+        _require(record.first in (-1, client.count), f"observations from {record.first} on after {client.count}")
+        client.take(learner.learnt(record))
     elif isinstance(record, Forgot):
-        client.learner.forget(record.id)
+        _require(learner.may_wait(record.id), f"nothing more was expected of decision {record.id!r}")
+        learner.settle(record.id)
     elif isinstance(record, Moved):
         client.move(Local[record.how])
     elif isinstance(record, Received):
-        client.receive(record.message)
+        outcome = client.receive(record.message)  # what is dropped leaves no record
+        _require(bool(outcome.keep), f"a message that would have been dropped ({outcome.dropped})")
     elif isinstance(record, Finished):
         _finish(client, record)
     else:
@@ -271,17 +310,13 @@ def restore_server(
     """
     server = Server(plan, term=term, patience=patience, most_members=most_members)
     hub: Hub | None = None
-    for record in records:
-        if isinstance(record, Opened):
-            _require_plan(plan, server.plan_table, record.plan)
-            hub = Server(plan, members=map(int, record.members)).hub if hub is None else hub
-        elif isinstance(record, ServerSnapshot):
-            _require_plan(plan, server.plan_table, record.plan)
-            hub = _filled(server.hub, record)
-        elif hub is None:
-            raise RemoteProtocolError(f"records of a server begin with Opened, not with {type(record).__name__}")
-        else:
-            hub = _folded(hub, record)
+    for place, record in enumerate(records):
+        with _naming(place, record):
+            if isinstance(record, Opened | ServerSnapshot):
+                _require_plan(plan, server.plan_table, record.plan)
+                hub = _opened(hub, record, plan) if isinstance(record, Opened) else _compacted(hub, record, server.hub)
+            else:
+                hub = _folded(hub, record)
     if hub is None:
         raise RemoteProtocolError("there are no records to restore a server from")
     away = Roster.of(_gone(member) for member in hub.members.values())
@@ -296,28 +331,76 @@ def _gone(member: Member) -> Member:
     return replace(member, status=status, link=None, hello=None)
 
 
-def _folded(hub: Hub, record: Record) -> Hub:
+def _opened(hub: Hub | None, opened: Opened, plan: Plan) -> Hub:
+    """The state at the beginning of a term."""
+    if hub is None:
+        return Server(plan, members=map(int, opened.members), term=opened.term).hub
+    _require(opened.term != hub.term and not opened.members, f"term {opened.term} begins a second time")
+    return replace(hub, term=opened.term)
+
+
+def _compacted(hub: Hub | None, saved: ServerSnapshot, blank: Hub) -> Hub:
+    """The state of a snapshot, which is that of the records before it."""
+    if hub is not None:
+        same = (saved.begun, saved.installed, len(saved.points)) == (hub.begun, hub.installed.label, len(hub.log))
+        _require(same, "a snapshot of another state than the one before it")
+    return _filled(blank, saved)
+
+
+def _folded(hub: Hub | None, record: Record) -> Hub:
     """The state with what a record says."""
+    if hub is None:
+        raise RemoteProtocolError(f"records of a server begin with Opened, not with {type(record).__name__}")
     turn = Turn(hub)
     if isinstance(record, Joined):
-        servers.enrolled(turn, record.name)
+        number = servers.enrolled(turn, record.name)
+        _require(bool(turn.keep) and number == record.number, f"{record.name!r} joins as client {record.number}")
     elif isinstance(record, Departed):
-        turn.change_member(record.number, status=Status.LEFT)
+        _require(hub.members[record.number].status is not Status.LEFT, f"client {record.number} leaves twice")
+        turn.change_member(record.number, status=Status.LEFT, link=None)
     elif isinstance(record, Reborn):
-        servers.reborn(turn, record.number, incarnation=record.incarnation, known=record.known, of=record.of)
+        _rebear(turn, record)
     elif isinstance(record, Begun):
-        turn.change(begun=max(hub.begun, record.epoch.number))
+        begun = record.epoch.number
+        _require(begun == together.next_epoch(hub), f"epoch {begun} begins after {hub.begun}")
+        turn.change(begun=begun)
     elif isinstance(record, Installed):
         _reinstall(turn, record)
     elif isinstance(record, Uploaded):
+        known = hub.members[record.number].known
+        _require(
+            record.first in (-1, known), f"observations of client {record.number} from {record.first} on after {known}"
+        )
         alone.logged(turn, record)
     else:
         raise RemoteProtocolError(f"{type(record).__name__} is no record of a server")
     return turn.hub
 
 
+def _rebear(turn: Turn, record: Reborn) -> None:
+    """Begin an incarnation again."""
+    member = turn.hub.members[record.number]
+    lineages = {**member.past, member.incarnation: member.lineage}
+    follows = record.incarnation == max(lineages) + 1 and record.known <= len(lineages[record.of].chain)
+    _require(follows, f"incarnation {record.incarnation} of client {record.number} after {max(lineages)}")
+    servers.reborn(turn, record.number, incarnation=record.incarnation, known=record.known, of=record.of)
+
+
+def _require_new(hub: Hub, number: int, new: Contribution) -> None:
+    """Refuse what a sync has of a member if it does not follow what was known."""
+    member = hub.members[number]
+    known = len({**member.past, member.incarnation: member.lineage}[new.incarnation].chain)
+    follows = known + len(new.hashes) == new.upto
+    _require(follows, f"{len(new.hashes)} of client {number}'s {new.upto} observations are new, and {known} known")
+
+
 def _reinstall(turn: Turn, record: Installed) -> None:
     """Absorb the results of a sync again."""
+    epoch = record.epoch
+    _require(epoch.number == turn.hub.begun, f"epoch {epoch.number} ends, and {turn.hub.begun} was begun")
+    _require(epoch != turn.hub.installed.label, f"epoch {epoch.number} ends twice")
+    for number, contribution in record.contributions.items():
+        _require_new(turn.hub, number, contribution)
     belief = turn.hub.installed.belief
     for phase, result in zip(turn.hub.plan.phases, record.results, strict=True):
         belief = phase.absorb(belief, result)
@@ -359,6 +442,7 @@ def _filled(blank: Hub, saved: ServerSnapshot) -> Hub:
     belief = _belief(plan, saved.belief)
     return replace(
         blank,
+        term=saved.term,
         begun=saved.begun,
         installed=InstalledBelief(saved.installed, belief, belief_hash(belief), increments=tuple(saved.increments)),
         roster=Roster.of(_member(each, plan) for each in saved.members),

@@ -177,6 +177,8 @@ class Server:
         if not isinstance(message, Up):
             raise RemoteProtocolError(f"{type(message).__name__} goes to a client, not to a server")
         if isinstance(message, Hello):
+            if self._is_repeated(link, message):
+                return Outcome(dropped=f"a repeated greeting of {message.name!r}")
             refusal = self._refusal(message)
             if refusal is not None:
                 return Outcome(send=((link, refusal),), dropped=refusal.reason)
@@ -256,6 +258,12 @@ class Server:
         if isinstance(message, Upload) and self.plan.digest is None:
             raise RemoteProtocolError(f"client {member.number} uploads points, but this plan has no digest")
         return together.stale_part(hub, member, message) if isinstance(message, Part) else None
+
+    def _is_repeated(self, link: int, hello: Hello) -> bool:
+        """Whether a greeting came on this link before: its sender has gone on, and expects no second answer."""
+        number = self.hub.links.get(link)
+        last = None if number is None else self.hub.members[number].hello
+        return last is not None and last.name == hello.name and 0 < hello.greeting <= last.greeting
 
     def _refusal(self, hello: Hello) -> Refused | None:
         """Why a greeting is refused; None when it is not."""

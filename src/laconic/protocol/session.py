@@ -149,6 +149,7 @@ class Session:
     owed: Down | None = None  # the message whose work is under way
     seen: int = 0  # how many own observations there were when that work began
     inbox: tuple[Down, ...] = ()  # what came meanwhile
+    greetings: int = 0  # how many since it was started, so that a greeting that comes twice is known
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +175,7 @@ class Adopted:
 
 def greet(s: Session, own: Own, _: None = None) -> Step:
     """A link is up: say who this is and what it holds, once no work is under way that would change that."""
-    s = replace(s, state=ClientState.GREETING, inbox=())
+    s = replace(s, state=ClientState.GREETING, inbox=(), greetings=s.greetings + 1)
     return Step(s, send=(_hello(s, own),) if s.owed is None else ())
 
 
@@ -188,6 +189,7 @@ def _hello(s: Session, own: Own) -> Hello:
         mark=own.mark,
         syncing=None if s.sync is None else (s.sync.epoch, s.sync.phase),
         library=own.library,
+        greeting=s.greetings,
     )
 
 

@@ -31,7 +31,7 @@ def maybe_begin(turn: Turn) -> None:
         return
     here = [member.number for member in hub.present()]
     everyone = Group.of(here)
-    epoch = Label(hub.term, max(hub.begun, hub.installed.label.number) + 1)
+    epoch = Label(hub.term, next_epoch(hub))
     fired = next((number for number in hub.requests if number in everyone), here[0])
     sync = Sync(
         epoch=epoch,
@@ -45,6 +45,11 @@ def maybe_begin(turn: Turn) -> None:
     turn.keep.append(Begun(epoch=epoch))
     for number in here:
         turn.tell(number, Ask(epoch=epoch, phase=0, fired=number == fired))
+
+
+def next_epoch(hub: Hub) -> int:
+    """The number of the next epoch to begin; one that was once begun is never begun again."""
+    return max(hub.begun, hub.installed.label.number) + 1
 
 
 # -- parts -------------------------------------------------------------------------------------------------------------
