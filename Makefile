@@ -40,18 +40,18 @@ demo: venv ## compare the paper's algorithms; figure and table go to demo/
 
 test: lint types layers tests ## everything CI checks
 
-lint: venv
+lint: venv ## style, with ruff
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 
-types: venv
+types: venv ## types, with mypy
 	$(BIN)/mypy
 
-layers: venv
+layers: venv ## which module may use which, with lint-imports
 	$(BIN)/lint-imports --no-logo
 
 # A browser is not a Python package: Debian's is installed where that is allowed, else the test that needs it is skipped.
-browser:
+browser: ## install Debian's chromium where that is allowed, for the one test that needs it
 	@if ! command -v chromium > /dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
 	  echo "Installing Debian's chromium for the browser test."; \
 	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends chromium; } \
@@ -59,7 +59,7 @@ browser:
 	fi
 	@command -v chromium > /dev/null || echo "No chromium here: the browser test will be skipped."
 
-tests: venv browser
+tests: venv browser ## the tests (lint, types and layers apart)
 	$(ONE_THREAD) $(BIN)/pytest -n $(WORKERS)
 
 soak: venv ## simulate SCHEDULES fault schedules, and find the bugs that are planted for that

@@ -236,3 +236,10 @@ def test_every_link_between_pages_leads_somewhere(page: str) -> None:
     for target, anchor in links(page):
         assert (DOCS / target).is_file(), f"docs/{page} links to {target}, which is not there"
         assert not anchor or anchor in anchors(target), f"docs/{page} links to {target}#{anchor}, which is not there"
+
+
+def test_make_help_lists_every_target_that_is_for_people() -> None:
+    makefile = (DOCS.parent / "Makefile").read_text(encoding="utf-8")
+    public = re.search(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
+    assert public is not None
+    assert re.findall(r"^([a-z]+):.*## ", makefile, re.MULTILINE) == public[1].split()

@@ -84,3 +84,12 @@ def test_show_explains_all_of_a_name_the_one_spelled_alike_first(name: str, kind
     assert [title.partition(" ")[2] for title in titles] == [f"({kind})" for kind in kinds]
     page = json.loads(said("show", name, "--json"))
     assert [page["kind"], *(other["kind"] for other in page["also"])] == kinds
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter", "said_of_it"),
+    [("DisKernelUCB", "together", "alone"), ("DisKernelUCB", "wire", "float32"), ("DisLinUCB", "wire", "compact")],
+)
+def test_show_says_what_a_parameter_means_whose_name_does_not(name: str, parameter: str, said_of_it: str) -> None:
+    lines = {line.split()[0]: line for line in said("show", name).splitlines() if line.split()}
+    assert said_of_it in lines[parameter]

@@ -44,9 +44,9 @@ class Traffic(Network):
         self.passed: list[tuple[Direction, int, Any]] = []
         super().__init__(algorithm.plan(dim), clients=clients, seed=0, share=False)
 
-    def _put(self, direction: Direction, number: int, message: Any) -> None:
+    def _put(self, direction: Direction, number: int, message: Any, travelling: Any) -> None:
         self.passed.append((direction, number, message))
-        super()._put(direction, number, message)
+        super()._put(direction, number, message, travelling)
 
     def learn(self, number: int, X: Floats, *, ask: bool = False) -> None:
         """Let a client observe a smooth function, a point at a time; with ``ask`` it is sent what others have."""

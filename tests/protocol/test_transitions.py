@@ -35,7 +35,7 @@ from laconic.protocol.messages import (
 )
 from laconic.protocol.outcome import Outcome, Work
 from laconic.protocol.server import SERVER_TRANSITIONS, Done, Heard, Lost, Server, ServerState, Tick
-from laconic.protocol.session import TRANSITIONS, Adopted, ClientState, Local, Sync, stepped
+from laconic.protocol.session import TRANSITIONS, Adopted, ClientState, Local, OwnSync, stepped
 from laconic.protocol.together import as_payload
 from laconic.runtimes.network import SERVER
 from tests.protocol.federation import APPROX, DIS, LONE, Federation, snapshot
@@ -193,7 +193,7 @@ def test_the_table_alone_decides_what_its_own_events_do_to_a_session(state: Clie
     _, client = client_in(state)
     session, label = client.session, Label(0, 9)
     what: dict[Local, object] = {
-        Local.CONTRIBUTED: Sync(epoch=label, fired=False, upto=0, own=Payload()),
+        Local.CONTRIBUTED: OwnSync(epoch=label, fired=False, upto=0, own=Payload()),
         Local.ADOPTED: Adopted(held=label, covered=0, clients=3),
         Local.FAILED: ValueError("a belief of nothing"),
     }

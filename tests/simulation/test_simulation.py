@@ -1,11 +1,15 @@
 """Schedules of faults over real clients, a real server, their records and their bytes."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
+from laconic import DisKernelUCB
+from laconic.errors import InputError
 from laconic.protocol.records import Forgot, Moved
 from laconic.testing import SimulationFailure, simulate
-from laconic.testing.simulation.__main__ import main
+from laconic.testing.simulation.__main__ import Progress, main
 from laconic.testing.simulation.acts import EVENTS
 from laconic.testing.simulation.links import Envelope, Way
 from laconic.testing.simulation.planted import BUGS
@@ -127,3 +131,60 @@ def test_what_a_store_gives_back_went_through_bytes() -> None:
     (again,) = store.records()
     assert again is not record
     assert msgspec.structs.asdict(again) == msgspec.structs.asdict(record)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "--schedules 0",
+        "--schedules -1",
+        "--schedules many",
+        "--workers 0",
+        "--workers 1000000",
+        "--first -3",
+        "--seed 1",
+    ],
+)
+def test_options_that_make_no_sense_are_refused_in_one_line(given: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(given.split()) == 2
+    said = capsys.readouterr()
+    assert not said.out
+    assert said.err.count("\n") == 1
+    assert given.split()[0] in said.err
+
+
+def test_progress_is_a_few_lines_where_nobody_watches(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = Progress(total=1000)
+    for done in range(0, 1001, 25):
+        progress.say(done, failed=0)
+    progress.end()
+    said = capsys.readouterr().out
+    assert "\r" not in said
+    assert [line.split(" of ")[0] for line in said.splitlines()] == [str(100 * tenth) for tenth in range(1, 11)]
+
+
+def test_progress_writes_over_its_line_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    progress = Progress(total=3)
+    for done in range(3):
+        progress.say(done, failed=0)
+    progress.end()
+    assert capsys.readouterr().out.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "seed", "named"),
+    [
+        (SUBJECTS["DisKernelUCB"], -1, "seed"),
+        (SUBJECTS["DisKernelUCB"], "x", "seed"),
+        (SUBJECTS["DisKernelUCB"], True, "seed"),
+        ("DisKernelUCB", 1, "algorithm"),
+        (DisKernelUCB, 1, "algorithm"),
+        (None, 1, "algorithm"),
+    ],
+)
+def test_a_simulation_says_which_argument_it_cannot_take(algorithm: Any, seed: Any, named: str) -> None:
+    with pytest.raises(InputError, match=f"^{named} "):
+        simulate(algorithm, seed=seed)

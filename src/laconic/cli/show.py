@@ -15,6 +15,20 @@ if TYPE_CHECKING:
     from laconic.registry import Kind
 
 
+#: What a parameter's values mean, where its name does not say so, by name and default.
+MEANINGS = {
+    (
+        "together",
+        True,
+    ): "all members sync at once; False: each client alone sends up its points and is sent those it lacks",
+    (
+        "wire",
+        "float64",
+    ): "points and rewards travel as float64, float32 or float16, or int8 (a byte where that is enough)",
+    ("wire", "paper"): "whole matrices travel, as the paper counts them; compact: triangles in single precision",
+}
+
+
 def show(
     name: Annotated[
         str, typer.Argument(help="As [bold]laconic list[/] shows it, in any case.", autocompletion=complete.anything)
@@ -59,7 +73,8 @@ def _page(kind: Kind, listed: str, found: Any) -> dict[str, Any]:
     page |= {key: getattr(found, key) for key in ("equation", "sends") if hasattr(found, key)}
     parameters = _parameters(found)
     compared = _in_compare(kind, listed, parameters)
-    return page | {"parameters": parameters, "needed": _needed(found), "compare": compared}
+    meanings = {name: MEANINGS[name, value] for name, value in parameters.items() if (name, value) in MEANINGS}
+    return page | {"parameters": parameters, "needed": _needed(found), "compare": compared, "meanings": meanings}
 
 
 def _in_compare(kind: Kind, listed: str, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -115,4 +130,5 @@ def _value(name: str, page: dict[str, Any]) -> str:
     stated = f" (laconic compare {defaults.PROBLEM} takes {page['compare'][name]})" if name in page["compare"] else ""
     if name in page["needed"]:
         return "(needed)"
-    return f"{'as the data has it' if value is None else value}{stated}"
+    meaning = f": {page['meanings'][name]}" if name in page["meanings"] else ""
+    return f"{'as the data has it' if value is None else value}{stated}{meaning}"

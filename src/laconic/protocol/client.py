@@ -28,7 +28,7 @@ from laconic.protocol.outcome import Outcome, Work
 from laconic.protocol.parcels import Libraries, first_points, packed, with_points
 from laconic.protocol.plan import Plan, require_plan
 from laconic.protocol.records import Born, Finished, Moved, Received, Record
-from laconic.protocol.session import ClientState, Local, Session, Step, Sync
+from laconic.protocol.session import ClientState, Local, OwnSync, Session, Step
 from laconic.protocol.work import Adopting, Bench, finished
 
 
@@ -232,7 +232,7 @@ class Client:
             failure = str(result) or type(result).__name__
             return Outcome(keep=(Finished(failed=failure),), dropped=step.dropped)
         installed = None
-        if isinstance(result, Sync):
+        if isinstance(result, OwnSync):
             step = self._stepped(Local.CONTRIBUTED, result)
         else:
             step = self._adopt(result)
@@ -335,7 +335,7 @@ class Client:
         values, records = packed(points, self.plan.wire, self._libraries(first))
         return Payload(values={**values, "rewards": self.plan.wire.packed_rewards(rewards)}, records=records)
 
-    def signed(self, sync: Sync) -> Payload:
+    def signed(self, sync: OwnSync) -> Payload:
         """Its part of a phase, with the hashes of its observations where they do not follow from it."""
         assert sync.own is not None
         if sync.phase + 1 < self.phases or self.plan.phases[sync.phase].shows_points:

@@ -50,7 +50,7 @@ from laconic.protocol.records import (
 )
 from laconic.protocol.roster import Hub, InstalledBelief, Lineage, Member, Patience, Roster, Status, Turn
 from laconic.protocol.server import Sends, Server
-from laconic.protocol.session import ClientState, Local, Sync, Wants
+from laconic.protocol.session import ClientState, Local, OwnSync, Wants
 from laconic.tail import Tail
 
 
@@ -230,7 +230,7 @@ def _held(saved: SavedHeld, belief: Belief) -> Held:
     )
 
 
-def _saved_sync(sync: Sync) -> SavedSync:
+def _saved_sync(sync: OwnSync) -> SavedSync:
     return SavedSync(
         epoch=sync.epoch,
         fired=sync.fired,
@@ -284,9 +284,9 @@ def _fill(client: Client, saved: ClientSnapshot) -> None:
     )
 
 
-def _sync(plan: Plan, saved: SavedSync) -> Sync:
+def _sync(plan: Plan, saved: SavedSync) -> OwnSync:
     draft = None if saved.draft is None else _belief(plan, saved.draft)
-    return Sync(saved.epoch, fired=saved.fired, upto=saved.upto, phase=saved.phase, draft=draft, own=saved.own)
+    return OwnSync(saved.epoch, fired=saved.fired, upto=saved.upto, phase=saved.phase, draft=draft, own=saved.own)
 
 
 def _belief(plan: Plan, arrays: dict[str, Any]) -> Belief:

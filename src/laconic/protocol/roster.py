@@ -133,7 +133,7 @@ class InstalledBelief:
 
     label: Label
     belief: Belief
-    mark: int
+    mark: int  # a hash of its bits
     increments: tuple[tuple[Label, int, Payload], ...] = ()  # (label and mark of the belief before, what was added)
 
 

@@ -506,7 +506,7 @@ def state_of(hub: Hub) -> ServerState:
 
 
 @dataclass(frozen=True)
-class Transition:
+class ServerTransition:
     """What handles an event, and where it may lead."""
 
     handler: Callable[[Turn, int, Any], None]
@@ -526,17 +526,17 @@ _ALWAYS: tuple[tuple[type, Callable[..., None]], ...] = (
 )
 
 #: Which events each state takes; what is not listed is refused, and nothing happens.
-SERVER_TRANSITIONS: dict[tuple[ServerState, type], Transition] = {
-    **{(_S.IDLE, event): Transition(handler, frozenset(_S)) for event, handler in _ALWAYS},
-    **{(_S.GATHERING, event): Transition(handler, frozenset(_TOGETHER)) for event, handler in _ALWAYS},
-    **{(_S.MERGING, event): Transition(handler, frozenset({_S.MERGING})) for event, handler in _ALWAYS},
-    **{(_S.BUILDING, event): Transition(handler, frozenset({_S.BUILDING})) for event, handler in _ALWAYS},
-    (_S.IDLE, Request): Transition(requested, frozenset({_S.IDLE, _S.GATHERING})),
-    (_S.GATHERING, Request): Transition(requested, frozenset({_S.GATHERING})),
-    (_S.MERGING, Request): Transition(requested, frozenset({_S.MERGING})),
-    (_S.GATHERING, Part): Transition(contributed, frozenset(_TOGETHER)),
-    (_S.MERGING, Done): Transition(merged, frozenset(_TOGETHER)),
-    (_S.IDLE, Upload): Transition(uploaded, frozenset(_ALONE)),
-    (_S.BUILDING, Upload): Transition(uploaded, frozenset({_S.BUILDING})),
-    (_S.BUILDING, Done): Transition(built, frozenset(_ALONE)),
+SERVER_TRANSITIONS: dict[tuple[ServerState, type], ServerTransition] = {
+    **{(_S.IDLE, event): ServerTransition(handler, frozenset(_S)) for event, handler in _ALWAYS},
+    **{(_S.GATHERING, event): ServerTransition(handler, frozenset(_TOGETHER)) for event, handler in _ALWAYS},
+    **{(_S.MERGING, event): ServerTransition(handler, frozenset({_S.MERGING})) for event, handler in _ALWAYS},
+    **{(_S.BUILDING, event): ServerTransition(handler, frozenset({_S.BUILDING})) for event, handler in _ALWAYS},
+    (_S.IDLE, Request): ServerTransition(requested, frozenset({_S.IDLE, _S.GATHERING})),
+    (_S.GATHERING, Request): ServerTransition(requested, frozenset({_S.GATHERING})),
+    (_S.MERGING, Request): ServerTransition(requested, frozenset({_S.MERGING})),
+    (_S.GATHERING, Part): ServerTransition(contributed, frozenset(_TOGETHER)),
+    (_S.MERGING, Done): ServerTransition(merged, frozenset(_TOGETHER)),
+    (_S.IDLE, Upload): ServerTransition(uploaded, frozenset(_ALONE)),
+    (_S.BUILDING, Upload): ServerTransition(uploaded, frozenset({_S.BUILDING})),
+    (_S.BUILDING, Done): ServerTransition(built, frozenset(_ALONE)),
 }

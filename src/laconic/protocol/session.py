@@ -73,7 +73,7 @@ class Wants(Enum):
 
 
 @dataclass(frozen=True, eq=False)
-class Sync:
+class OwnSync:
     """A sync under way, as this client sees it; ``own`` is its part of the phase once that is computed."""
 
     epoch: Label
@@ -119,7 +119,7 @@ class Own(Protocol):
         """Its observations from a number on."""
         ...
 
-    def signed(self, sync: Sync) -> Payload:
+    def signed(self, sync: OwnSync) -> Payload:
         """Its part of a phase, with the hashes of its observations where they do not follow from it."""
         ...
 
@@ -144,7 +144,7 @@ class Session:
     sent: int = 0  # how many went up by themselves
     wants: Wants = Wants.NOTHING
     goal: int = 0  # a flush is over when the belief has this many own observations
-    sync: Sync | None = None
+    sync: OwnSync | None = None
     latest: Label = BLANK  # the newest sync that it was asked to on this link
     owed: Down | None = None  # the message whose work is under way
     seen: int = 0  # how many own observations there were when that work began
@@ -272,7 +272,7 @@ def _begun(s: Session, own: Own, m: Ask) -> Step:
         raise RemoteProtocolError("asked for a sync, but this plan has no phases")
     if m.phase != 0:
         raise RemoteProtocolError(f"asked for phase {m.phase} of a sync that this client does not know")
-    sync = Sync(epoch=m.epoch, fired=m.fired, upto=own.count)
+    sync = OwnSync(epoch=m.epoch, fired=m.fired, upto=own.count)
     return Step(replace(s, state=ClientState.SYNCING, sync=sync, latest=m.epoch, owed=m))
 
 
@@ -340,7 +340,7 @@ def refused(s: Session, own: Own, m: Refused) -> Step:
     raise RemoteProtocolError(m.reason)
 
 
-def _current(s: Session, epoch: Label) -> Sync:
+def _current(s: Session, epoch: Label) -> OwnSync:
     if s.sync is None or s.sync.epoch != epoch:
         raise RemoteProtocolError(f"no sync of epoch {epoch.number} is under way here")
     return s.sync
@@ -359,7 +359,7 @@ def _require_clients(clients: int) -> None:
 # -- what came of work -------------------------------------------------------------------------------------------------
 
 
-def contributed(s: Session, own: Own, sync: Sync) -> Step:
+def contributed(s: Session, own: Own, sync: OwnSync) -> Step:
     """Our part of a phase is ready."""
     s = replace(s, sync=sync, owed=None)
     return Step(s, send=(_part(sync, own),)) if s.state is ClientState.SYNCING else _greeting(s, own)
@@ -393,7 +393,7 @@ def failed(s: Session, own: Own, error: Exception) -> Step:
     return Step(away if s.state in _LINKED else replace(s, sync=None, owed=None), dropped=str(error))
 
 
-def _part(sync: Sync, own: Own) -> Part:
+def _part(sync: OwnSync, own: Own) -> Part:
     return Part(epoch=sync.epoch, phase=sync.phase, upto=sync.upto, payload=own.signed(sync))
 
 
@@ -403,7 +403,7 @@ Event = type | Local
 
 
 @dataclass(frozen=True)
-class Transition:
+class ClientTransition:
     """What handles an event, and where it may lead."""
 
     handler: Callable[[Session, Own, Any], Step]
@@ -447,8 +447,8 @@ _ROWS: tuple[tuple[tuple[ClientState, ...], Event, Callable[..., Step], tuple[Cl
 )
 
 #: Which events each state takes; what is not listed is refused, and nothing happens.
-TRANSITIONS: dict[tuple[ClientState, Event], Transition] = {
-    (state, event): Transition(handler, frozenset(to)) for states, event, handler, to in _ROWS for state in states
+TRANSITIONS: dict[tuple[ClientState, Event], ClientTransition] = {
+    (state, event): ClientTransition(handler, frozenset(to)) for states, event, handler, to in _ROWS for state in states
 }
 
 

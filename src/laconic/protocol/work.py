@@ -16,7 +16,7 @@ from laconic.protocol.outcome import Share
 from laconic.protocol.parcels import Libraries
 from laconic.protocol.phases import Member
 from laconic.protocol.plan import Plan
-from laconic.protocol.session import Adopted, Sync
+from laconic.protocol.session import Adopted, OwnSync
 from laconic.randomness import Role, generator
 
 
@@ -33,7 +33,7 @@ class Bench:
     term: int
     covered: int
     history: History
-    sync: Sync | None
+    sync: OwnSync | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,7 @@ class Adopting:
     held: Held | None = None
 
 
-def finished(bench: Bench, message: Down, share: Share) -> Sync | Adopting:
+def finished(bench: Bench, message: Down, share: Share) -> OwnSync | Adopting:
     """What the work that a message asks for comes to."""
     if isinstance(message, Newer):
         return _caught_up(bench, message, share)
@@ -64,7 +64,7 @@ def finished(bench: Bench, message: Down, share: Share) -> Sync | Adopting:
     return Adopting(prepared(new, message.covered, bench.history), adopted)
 
 
-def _contributed(bench: Bench, sync: Sync) -> Sync:
+def _contributed(bench: Bench, sync: OwnSync) -> OwnSync:
     """The sync with this client's part of its phase."""
     history = bench.history
     member = Member(
@@ -79,7 +79,7 @@ def _contributed(bench: Bench, sync: Sync) -> Sync:
     return replace(sync, own=bench.plan.phases[sync.phase].contribute(member))
 
 
-def absorbed(bench: Bench, sync: Sync, received: Payload, share: Share) -> Belief:
+def absorbed(bench: Bench, sync: OwnSync, received: Payload, share: Share) -> Belief:
     """The draft after a phase; after the last one it must be fit to predict with."""
     phase, own = bench.plan.phases[sync.phase], sync.own
     draft = bench.belief if sync.draft is None else sync.draft

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -125,8 +125,8 @@ class Network:
             self.installed.append(outcome.installed)
             held = self.clients[number].held
             self.downloads += [] if held is None else [(number, held)]
-        for message in outcome.send:
-            self._put("up", number, message)
+        for message, travelling in self._travelling(outcome.send):
+            self._put("up", number, message, travelling)
         self._work(number, outcome.compute)
 
     def post_down(self, outcome: Outcome[tuple[int, Down]]) -> None:
@@ -134,9 +134,10 @@ class Network:
         self._keep(SERVER, outcome)
         if outcome.installed is not None:
             self.installed.append(outcome.installed)
-        for link, message in outcome.send:
-            if link in self._receivers:  # else it is one that was cut
-                self._put("down", self._receivers[link], message)
+        sent = [(self._receivers[link], message) for link, message in outcome.send if link in self._receivers]
+        messages = self._travelling([message for _, message in sent])  # a link that is not there was cut
+        for (number, _), (message, travelling) in zip(sent, messages, strict=True):
+            self._put("down", number, message, travelling)
         self._work(SERVER, outcome.compute)
 
     def settle(self, number: int, outcome: Outcome[Up]) -> None:
@@ -206,9 +207,14 @@ class Network:
         if self.keep:
             self.records[who] += outcome.keep
 
-    def _put(self, direction: Direction, number: int, message: Any) -> None:
+    def _travelling(self, messages: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+        """Messages, and what arrives of each; a payload that goes to many is encoded once."""
+        if not self._delivery.through_bytes:
+            return zip(messages, messages, strict=True)
+        return zip(messages, map(self._codec.decode, self._codec.encode_many(messages)), strict=True)
+
+    def _put(self, direction: Direction, number: int, message: Any, travelling: Any) -> None:
         self.ledger.record(message, direction=direction, client=number)
-        travelling = self._codec.decode(self._codec.encode(message)) if self._delivery.through_bytes else message
         (self.up if direction == "up" else self.down)[number].append(travelling)
         self._arrived.append((direction, number))
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 import time
-from argparse import ArgumentParser
-from collections.abc import Iterator
+from argparse import ArgumentError, ArgumentParser, ArgumentTypeError
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from typing import NoReturn
 
+from laconic.checks import seen
 from laconic.testing.simulation.failure import SimulationFailure
 from laconic.testing.simulation.planted import BUGS
 from laconic.testing.simulation.run import simulate
@@ -16,21 +18,52 @@ from laconic.testing.simulation.subjects import SUBJECTS
 
 #: So many schedules are run before the next line of progress.
 BATCH = 25
+#: More processes than this are no use on any machine that there is.
+MOST_WORKERS = 256
+#: Where nobody watches a terminal, progress is said so many times.
+LINES = 10
 #: A planted bug must be found within so many schedules.
 PATIENCE = 500
 #: So many failures are shrunk and shown.
 SHOWN = 3
 
 
+class OneLine(ArgumentParser):
+    """A parser whose errors are one line, without the usage."""
+
+    def error(self, message: str) -> NoReturn:
+        """Say what was wrong; the caller knows how to end."""
+        raise ArgumentError(None, message)
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    """Reads a whole number that is not too small."""
+
+    def read(text: str) -> int:
+        if not text.removeprefix("-").isdecimal() or int(text) < least:
+            raise ArgumentTypeError(
+                f"must be a whole number of at least {least}, not {seen(text)}; try {max(least, 1)}"
+            )
+        return int(text)
+
+    return read
+
+
 def main(given: list[str] | None = None) -> int:
     """Run schedules, or look for planted bugs; 1 when an invariant does not hold or a bug was not found."""
-    parser = ArgumentParser(prog="python -m laconic.testing.simulation", description=__doc__)
-    parser.add_argument("--schedules", type=int, default=1000, help="how many, over all algorithms")
-    parser.add_argument("--workers", type=int, default=1, help="how many processes")
-    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser = OneLine(prog="python -m laconic.testing.simulation", description=__doc__)
+    parser.add_argument("--schedules", type=_at_least(1), default=1000, help="how many, over all algorithms")
+    parser.add_argument("--workers", type=_at_least(1), default=1, help=f"how many processes, up to {MOST_WORKERS}")
+    parser.add_argument("--first", type=_at_least(0), default=0, help="the first seed")
     parser.add_argument("--algorithm", choices=sorted(SUBJECTS), action="append", help="only this one")
     parser.add_argument("--planted", action="store_true", help="look for planted bugs instead")
-    options = parser.parse_args(given)
+    try:
+        options = parser.parse_args(given)
+        if options.workers > MOST_WORKERS:
+            raise ArgumentError(None, f"--workers must be up to {MOST_WORKERS}, not {options.workers}")
+    except ArgumentError as error:
+        print(f"{parser.prog}: {error}", file=sys.stderr)
+        return 2
     if options.planted:
         return _look_for_bugs(options.first)
     names = options.algorithm or list(SUBJECTS)
@@ -40,13 +73,14 @@ def main(given: list[str] | None = None) -> int:
 def _soak(names: list[str], *, schedules: int, first: int, workers: int) -> int:
     begun, failed = time.monotonic(), []
     done = dict.fromkeys(names, 0)
+    progress = Progress(total=schedules)
     with ProcessPoolExecutor(workers) as pool:
         batches = list(_batches(names, schedules=schedules, first=first))
         for (name, seeds), failures in zip(batches, pool.map(_failures, batches), strict=True):
             done[name] += len(seeds)
             failed += [(name, seed) for seed in failures]
-            _progress(f"{sum(done.values())} of {schedules} schedules, {len(failed)} failed", begun)
-    print()
+            progress.say(sum(done.values()), failed=len(failed))
+    progress.end()
     for name, count in done.items():
         bad = [seed for each, seed in failed if each == name]
         print(f"{name:26} {count:7} schedules, {len(bad)} failed {bad[:20] if bad else ''}")
@@ -88,8 +122,26 @@ def _explained(name: str, seed: int) -> SimulationFailure | None:
     return None if failure is None else shrunk(SUBJECTS[name], failure)
 
 
-def _progress(line: str, begun: float) -> None:
-    print(f"\r{line}, {time.monotonic() - begun:.0f} s", end="", flush=True)
+class Progress:
+    """How far schedules have come: a line that is written over on a terminal, and elsewhere one for each tenth."""
+
+    def __init__(self, *, total: int) -> None:
+        self.total, self.begun, self.said = total, time.monotonic(), 0
+        self.watched = sys.stdout.isatty()
+
+    def say(self, done: int, *, failed: int) -> None:
+        """Say how many are done, if it is worth a line."""
+        line = f"{done} of {self.total} schedules, {failed} failed, {time.monotonic() - self.begun:.0f} s"
+        if self.watched:
+            print(f"\r{line}", end="", flush=True)
+        elif done * LINES // self.total > self.said:
+            self.said = done * LINES // self.total
+            print(line, flush=True)
+
+    def end(self) -> None:
+        """What follows begins on a line of its own."""
+        if self.watched:
+            print()
 
 
 def _look_for_bugs(first: int) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from laconic.algorithms import Algorithm
+from laconic.checks import require_number, seen
+from laconic.errors import InputError
 from laconic.testing.simulation.acts import EVENTS
 from laconic.testing.simulation.ending import conclude
 from laconic.testing.simulation.failure import Broken, SimulationFailure
@@ -20,6 +22,8 @@ def simulate(algorithm: Algorithm, *, seed: int, events: tuple[int, ...] | None 
 
     ``events`` leaves out all other events of the schedule.
     """
+    _require_value(algorithm)
+    require_number("seed", seed, bits=64)
     schedule = drawn(seed)
     if events is not None:
         kept = set(events)
@@ -32,6 +36,12 @@ def simulate(algorithm: Algorithm, *, seed: int, events: tuple[int, ...] | None 
         numbers = tuple(each.number for each in schedule.events)
         raise SimulationFailure(broken, algorithm=algorithm, seed=seed, trace=world.trace, events=numbers) from error
     return world.trace
+
+
+def _require_value(algorithm: object) -> None:
+    """An algorithm, and neither its name nor its class."""
+    if isinstance(algorithm, type) or not callable(getattr(algorithm, "plan", None)):
+        raise InputError(f"algorithm must be a value, such as DisKernelUCB(D=1.0), not {seen(algorithm)}")
 
 
 def _run(world: World, schedule: Schedule) -> None:
