@@ -54,10 +54,23 @@ class View:
             residual=self.residual[one],
         )
 
+    def within(self, first: int, last: int) -> View:
+        """The view of the points ``first`` … ``last``, in the same memory."""
+        part = slice(first, last)
+        return View(
+            points=self.points[part],
+            features=self.features[:, part],
+            mean=self.mean[part],
+            signal=self.signal[part],
+            residual=self.residual[part],
+        )
+
     def of(self, indices: Ints) -> View:
-        """The view of some of the points."""
-        if len(indices) == len(self.mean):  # all of them, in order
-            return self
+        """The view of some of the points, in their order."""
+        return self if len(indices) == len(self.mean) else self.taken(indices)
+
+    def taken(self, indices: Ints) -> View:
+        """The view of points in any order, some of them perhaps twice."""
         return View(
             points=self.points[indices],
             features=np.ascontiguousarray(self.features[:, indices]),

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from numpy.typing import ArrayLike
 
+from laconic.arrays import Floats
 from laconic.beliefs import View, belief_hash
 from laconic.canonical import table_bytes, table_from
 from laconic.checks import require_flag, require_name, require_no_grid, require_number
@@ -27,7 +28,7 @@ from laconic.protocol.messages import Down, Install, Merged, Payload, Up, Welcom
 from laconic.protocol.outcome import Outcome, Work
 from laconic.protocol.parcels import Libraries, first_points, packed, with_points
 from laconic.protocol.plan import Plan, require_plan
-from laconic.protocol.records import Born, Finished, Moved, Received, Record
+from laconic.protocol.records import Born, Finished, Learnt, Moved, Received, Record
 from laconic.protocol.session import ClientState, Local, OwnSync, Session, Step
 from laconic.protocol.work import Adopting, Bench, finished
 
@@ -159,6 +160,11 @@ class Client:
         """Learn rewards of points that were observed elsewhere, all of them or none."""
         draft = self._draft()
         return self._become(draft, draft.take(draft.learner.learn(points, rewards)))
+
+    def reported(self, points: Floats, rewards: Floats) -> Outcome[Up]:
+        """Take in observations that its tail has already: for runtimes that compute the tails of many at once."""
+        draft = self._draft()
+        return self._become(draft, draft.take(draft.learner.reported(Learnt(points=points, rewards=rewards))))
 
     def forget(self, decision: str) -> Outcome[Up]:
         """Give up waiting for the reward of a decision."""

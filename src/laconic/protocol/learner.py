@@ -187,6 +187,12 @@ class Learner:
         self.history = self.history.appended(record.points, record.rewards)
         return record
 
+    def reported(self, record: Learnt) -> Learnt:
+        """Note observations that followed decisions made elsewhere, and that the tail has already."""
+        self.history = self.history.appended(record.points, record.rewards)
+        self.starts = self.starts.put(self.start, self.decisions + len(record.rewards))
+        return record
+
     def forget(self, decision: str) -> Forgot:
         """Give up waiting for the reward of a decision."""
         if decision not in self.pending:

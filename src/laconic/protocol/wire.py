@@ -5,6 +5,7 @@ A client learns from the rounded points and rewards itself, so that both sides t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -22,6 +23,10 @@ FORM_TYPES = ("int8", "int16", "float32")
 POINT_ROUNDING = 1e-3
 #: |y − ŷ| of a rounded reward is at most this part of √λ.
 REWARD_ROUNDING = 1e-2
+#: A distance is a close call when it is as near as this to what is allowed, and to what cancellation may leave.
+CLOSE, CANCELLED = 1e-6, 1e-10
+#: So many points are compared with what they were rounded to in one call of the kernel.
+PAIRS = 64
 LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
@@ -180,12 +185,23 @@ def _widened(what: str, array: np.ndarray, dtypes: tuple[str, ...]) -> Floats:
 
 def _far(points: Floats, rounded: Floats, *, kernel: Kernel | None, lam: float) -> Bools:
     """Which points rounding has moved too far, by the kernel's distance or, where there is none, the plain one."""
+    most = POINT_ROUNDING * lam
     if kernel is None:
-        squares = ((points - rounded) ** 2).sum(axis=1)
-    else:
-        between = [float(kernel(x[None], z[None])[0, 0]) for x, z in zip(points, rounded, strict=True)]
-        squares = kernel.diag(points) + kernel.diag(rounded) - 2.0 * np.array(between).reshape(-1)
-    return np.asarray(squares > POINT_ROUNDING * lam)
+        return np.asarray(((points - rounded) ** 2).sum(axis=1) > most)
+    squares = np.concatenate([np.empty(0), *_squared_distances(points, rounded, kernel=kernel)])
+    # Whoever rounds a point must come to the same, so a close call is decided by looking at that point alone.
+    size = np.abs(kernel.diag(points)) + (points**2).sum(axis=1)
+    close = ~(np.abs(squares - most) > CLOSE * most + CANCELLED * size)
+    for row in np.flatnonzero(close) if len(points) > 1 else ():
+        squares[row] = next(_squared_distances(points[row : row + 1], rounded[row : row + 1], kernel=kernel))[0]
+    return np.asarray(squares > most)
+
+
+def _squared_distances(points: Floats, rounded: Floats, *, kernel: Kernel) -> Iterator[Floats]:
+    """‖φ(x) − φ(z)‖² of each point and what it was rounded to, some at a time."""
+    for first in range(0, len(points), PAIRS):
+        X, Z = points[first : first + PAIRS], rounded[first : first + PAIRS]
+        yield kernel.diag(X) + kernel.diag(Z) - 2.0 * np.diagonal(kernel(X, Z))
 
 
 def _rounded_rewards(rewards: Floats, *, lam: float) -> Floats:

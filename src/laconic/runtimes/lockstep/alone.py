@@ -1,19 +1,32 @@
-"""Clients that exchange alone: real clients and a real server, of which only the beliefs' views are batched.
+"""Clients that exchange alone: real clients and a real server, whose choices and tails are computed in batches.
 
 A client's belief changes by its own exchange, or by an answer that it waits for. So all clients are scored together at
-the beginning of a round, and whoever has another belief when its turn comes is scored by itself.
+the beginning of a round, and whoever has another belief when its turn comes is scored by itself. Observations on a
+finite belief are handed to the client when it has something to exchange, or waits for an answer: until then only its
+tail need know them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, cast
+
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.arrays import Ints
+from laconic.arrays import Floats, Ints
 from laconic.beliefs import Belief, ExactBelief, View
+from laconic.errors import InputError
+from laconic.exploration import Fixed, tied_with_best
 from laconic.problems.base import Round
+from laconic.protocol.client import Client
 from laconic.protocol.plan import Plan
+from laconic.protocol.session import ClientState
+from laconic.randomness import Role, generator
+from laconic.runtimes.lockstep.arms import Arms
 from laconic.runtimes.lockstep.continuing import continues, shortened
+from laconic.runtimes.lockstep.lone_tails import QuickTail
 from laconic.runtimes.lockstep.scores import MOST_FEATURES
 from laconic.runtimes.network import Network
 from laconic.runtimes.trace import Recorder
@@ -24,21 +37,164 @@ class LoneFleet:
 
     def __init__(self, plan: Plan, *, clients: int, seed: int, recorder: Recorder) -> None:
         self.network = Network(plan, clients=clients, seed=seed, ledger=recorder.ledger, strict=True)
-        self.clients, self.recorder = clients, recorder
+        self.plan, self.clients, self.seed, self.recorder = plan, clients, seed, recorder
+        self._unreported: dict[int, Unreported] = {number: Unreported([], []) for number in self.network.clients}
 
     def play_round(self, index: int, round_: Round) -> NDArray[np.int32]:
         """Let every client choose and observe once; its choices."""
         choices = np.zeros(self.clients, dtype=np.int32)
+        ready = self._decided(index, round_)
         views = RoundViews(self.network, round_)
         for number, client in self.network.clients.items():
-            available, view = views.of(number)
-            decision = client.choose(round_.arms[number, available], view=view)
-            arm = choices[number] = available[decision.arm]
-            self.network.settle(number, client.observe(decision, float(round_.rewards[number, arm])))
+            turn = ready.get(number)
+            if turn is not None and client.learner.tail is turn.tail:
+                choices[number] = turn.arm
+                self._learn(number, client, turn)
+            else:
+                choices[number] = self._by_itself(number, client, round_, views)
             step = index * self.clients + number + 1
             self.recorder.exchanged(step, self.network.installed)
             self.recorder.downloaded(step, self.network.downloads)
         return choices
+
+    def _by_itself(self, number: int, client: Client, round_: Round, views: RoundViews) -> int:
+        """One client's turn, as the client itself takes it."""
+        available, view = views.of(number)
+        decision = client.choose(round_.arms[number, available], view=view)
+        arm = int(available[decision.arm])
+        self.network.settle(number, client.observe(decision, float(round_.rewards[number, arm])))
+        return arm
+
+    # -- many at once --------------------------------------------------------------------------------------------
+
+    def _decided(self, index: int, round_: Round) -> dict[int, Turn]:
+        """What clients on finite beliefs choose in this round, if their beliefs are the same when it is their turn."""
+        tails = self._quick_tails()
+        if not tails:
+            return {}
+        numbers = list(tails)
+        arms = Arms.of(round_)
+        mean, width = self._indices(arms, tails)
+        picked = self._pick(arms, mean, width, numbers=numbers, index=index)
+        chosen = round_.arms[numbers, picked]
+        points, rewards = self.plan.rounded(chosen, round_.rewards[numbers, picked])
+        turns = {}
+        for group in _groups(tails):
+            at = [numbers.index(number) for number in group]
+            view = tails[group[0]].belief.view(points[at])
+            for place, number in enumerate(group):
+                one, row = slice(at[place], at[place] + 1), at[place]
+                turns[number] = Turn(int(picked[row]), tails[number], points[one], rewards[one], view=view, place=place)
+        return turns
+
+    def _quick_tails(self) -> dict[int, QuickTail]:
+        """The tails of clients that can be computed in batches, brought into the form for that."""
+        if not isinstance(self.plan.exploration, Fixed):
+            return {}
+        found = {}
+        for number, client in self.network.clients.items():
+            tail: Any = client.learner.tail
+            if not isinstance(tail, QuickTail):
+                quick = QuickTail.of(tail)
+                if quick is None:
+                    continue
+                client.learner.tail = cast(Any, quick)  # it predicts and learns as a tail does
+                tail = quick
+            found[number] = tail
+        return found
+
+    def _indices(self, arms: Arms, tails: dict[int, QuickTail]) -> tuple[Floats, Floats]:
+        """μ and ασ of all arms of each of these clients."""
+        size = arms.arms.shape[1]
+        mean, variance = np.empty((2, len(tails), size))
+        rows = {number: row for row, number in enumerate(tails)}
+        for group in _groups(tails):
+            for number, view in _views(arms, tails[group[0]].belief, group):
+                row, tail = rows[number], tails[number]
+                mean[row], signal = tail.adjusted(view.features, view.mean, view.signal)
+                variance[row] = signal + view.residual
+        assert isinstance(self.plan.exploration, Fixed)
+        return mean, self.plan.exploration.alpha * np.sqrt(variance)
+
+    def _pick(self, arms: Arms, mean: Floats, width: Floats, *, numbers: list[int], index: int) -> Ints:
+        """The arm of each client: the largest index, ties broken by a draw of the client's own."""
+        if arms.first_equal is not None:  # equal arms have one score
+            first = arms.first_equal[numbers]
+            mean, width = np.take_along_axis(mean, first, axis=1), np.take_along_axis(width, first, axis=1)
+        there = None if arms.mask is None else arms.mask[numbers]
+        if not np.isfinite(mean + width).all():
+            raise InputError("the model's predictions overflow; rescale features and rewards to moderate sizes")
+        tied = tied_with_best(mean, width, there=there)
+        picked: Ints = tied.argmax(axis=1)
+        for row in np.flatnonzero(tied.sum(axis=1) > 1):
+            candidates = np.flatnonzero(tied[row])
+            draw = generator(self.seed, Role.TIES, numbers[row], index)
+            picked[row] = candidates[draw.integers(len(candidates))]
+        return picked
+
+    def _learn(self, number: int, client: Client, turn: Turn) -> None:
+        """Let a client's tail learn, and the client itself when there is something to exchange."""
+        turn.learn()
+        unreported = self._unreported[number]
+        unreported.points.append(turn.point)
+        unreported.rewards.append(turn.reward)
+        session, own = client.session, client.count + len(unreported.points)
+        quiet = session.state is ClientState.IDLE and session.owed is None and not client.learner.fires
+        if quiet and not self.plan.upload.due(unsent=own - session.sent, own=own):
+            return
+        points, rewards = np.concatenate(unreported.points), np.concatenate(unreported.rewards)
+        self._unreported[number] = Unreported([], [])
+        self.network.settle(number, client.reported(points, rewards))
+
+
+@dataclass(frozen=True, eq=False)
+class Unreported:
+    """Observations that a client's tail has, and the client itself does not know yet."""
+
+    points: list[Floats]
+    rewards: list[Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """What a client does in a round: the arm that it chooses, and the point and reward as its wire rounds them."""
+
+    arm: int
+    tail: QuickTail
+    point: Floats  # (1, d)
+    reward: Floats  # (1,)
+    view: View  # of the points of all on one belief
+    place: int  # of this client's among them
+
+    def learn(self) -> None:
+        """Let the tail learn."""
+        at, view = self.place, self.view
+        v = np.ascontiguousarray(view.features[:, at])
+        self.tail.learn(v, float(view.mean[at]), float(view.signal[at]), float(view.residual[at]), float(self.reward[0]))
+
+
+def _groups(tails: dict[int, QuickTail]) -> list[list[int]]:
+    """Clients that have one belief."""
+    groups: dict[int, list[int]] = {}
+    for number, tail in tails.items():
+        groups.setdefault(id(tail.belief), []).append(number)
+    return list(groups.values())
+
+
+def _views(arms: Arms, belief: Belief, group: list[int]) -> Iterator[tuple[int, View]]:
+    """What a belief says of the arms of some clients, as many at once as memory allows."""
+    if arms.shared is not None:
+        whole = belief.view(arms.shared)
+        for number in group:
+            yield number, whole if arms.index is None else whole.taken(arms.index[number])
+        return
+    size, dim = arms.arms.shape[1:]
+    most = max(MOST_FEATURES // (max(belief.width, 32) * size), 1)
+    for first in range(0, len(group), most):
+        part = group[first : first + most]
+        view = belief.view(arms.arms[part].reshape(-1, dim))
+        for place, number in enumerate(part):
+            yield number, view.within(place * size, (place + 1) * size)
 
 
 class RoundViews:
