@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from laconic.algorithms import (
         Algorithm,
         ApproxDisKernelUCB,
+        AskServer,
         DisKernelUCB,
         DisLinUCB,
         LaconicUCB,
@@ -52,6 +53,7 @@ _HOMES = {
     "laconic.algorithms": (
         "Algorithm",
         "ApproxDisKernelUCB",
+        "AskServer",
         "DisKernelUCB",
         "DisLinUCB",
         "LaconicUCB",
@@ -98,6 +100,7 @@ __all__ = [
     "AllPoints",
     "Always",
     "ApproxDisKernelUCB",
+    "AskServer",
     "Atoms",
     "Catalogue",
     "Client",

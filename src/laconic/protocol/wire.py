@@ -22,6 +22,8 @@ FORM_TYPES = ("int8", "int16", "float32")
 POINT_ROUNDING = 1e-3
 #: |y − ŷ| of a rounded reward is at most this part of √λ.
 REWARD_ROUNDING = 1e-2
+#: Of so many points at a time distances are computed, and so close to a limit they are computed singly.
+SOME, CLOSE = 16, 1e-9
 LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
@@ -183,9 +185,23 @@ def _far(points: Floats, rounded: Floats, *, kernel: Kernel | None, lam: float) 
     if kernel is None:
         squares = ((points - rounded) ** 2).sum(axis=1)
     else:
-        between = [float(kernel(x[None], z[None])[0, 0]) for x, z in zip(points, rounded, strict=True)]
-        squares = kernel.diag(points) + kernel.diag(rounded) - 2.0 * np.array(between).reshape(-1)
+        squares = _distances(points, rounded, kernel=kernel, limit=POINT_ROUNDING * lam)
     return np.asarray(squares > POINT_ROUNDING * lam)
+
+
+def _distances(points: Floats, rounded: Floats, *, kernel: Kernel, limit: float) -> Floats:
+    """‖φ(x) − φ(x̂)‖² of each point.
+
+    A kernel's last bits may depend on how many points it is asked of. So points are taken some at a time, and those
+    whose distance is close to the limit once more by themselves: what is rounded how does not depend on the company.
+    """
+    sizes = kernel.diag(points) + kernel.diag(rounded)
+    starts = range(0, len(points), SOME) if len(points) > 1 else ()
+    between = [kernel(points[at : at + SOME], rounded[at : at + SOME]).diagonal() for at in starts]
+    squares = sizes - 2.0 * np.concatenate(between) if between else np.full(len(points), limit)
+    for row in np.flatnonzero(~(np.abs(squares - limit) > CLOSE * (limit + sizes))):
+        squares[row] = sizes[row] - 2.0 * float(kernel(points[row : row + 1], rounded[row : row + 1])[0, 0])
+    return np.asarray(squares)
 
 
 def _rounded_rewards(rewards: Floats, *, lam: float) -> Floats:
