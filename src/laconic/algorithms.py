@@ -296,8 +296,8 @@ def _scaled(digest: Digest, *, reward: float) -> Digest:
 class AskServer:
     """Thin clients: each shows its arms to a server that chooses and learns for all; a baseline, simulated only.
 
-    The server runs exact kernel UCB on the points of all clients, rounded to a byte a coordinate. A client cannot choose
-    before the server has answered. ``ranges`` are the largest sizes of features, one for all or one for each.
+    The server runs exact kernel UCB on the points of all clients, rounded to a byte a coordinate. No client can choose
+    before it has answered. ``ranges`` are the largest sizes of features, one for all or one for each.
     """
 
     kernel: Kernel = field(default_factory=Gaussian)

@@ -128,9 +128,10 @@ def test_the_ledger_has_the_bytes_of_the_encoded_messages(
 
 
 def test_an_arm_that_was_shown_before_goes_as_a_number() -> None:
-    sizes = {"clients": 2, "rounds": 30}
-    fresh = run(ASK, Cosine(dim=10, arms=5), **sizes)
-    again = run(ASK, Catalogue(dim=10, items=5, arms=5), **sizes)
+    fresh, again = (
+        run(ASK, problem, clients=2, rounds=30)
+        for problem in (Cosine(dim=10, arms=5), Catalogue(dim=10, items=5, arms=5))
+    )
     first = 2 * (5 * 10 + 1)  # a round in which every client shows all five
     assert again.scalars_at_sync[1] == first
     assert again.scalars == first + 29 * 2 * (5 + 1)  # numbers from then on

@@ -112,7 +112,7 @@ def compare(
             folder.save(results)
         raise Interrupted(results) from None
     if folder is not None:
-        folder.draw(results)
+        folder.draw(results.plot())
     return results
 
 
