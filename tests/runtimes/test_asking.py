@@ -80,7 +80,7 @@ class RoundedInstance:
         met = self.inner.round(index)
         arms, paid = np.empty_like(met.arms), np.empty_like(met.rewards)
         for place in np.ndindex(paid.shape):
-            arms[place], paid[place] = rounded(met.arms[place], met.rewards[place])
+            arms[place], paid[place] = rounded(met.arms[place], float(met.rewards[place]))
         return Round(arms, means=met.means, rewards=paid, mask=met.mask)
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -77,13 +77,10 @@ class Sweeping:
         require_charts()
         where = engine(self.engine, processes=self.jobs, address=self.address)
         try:
-            with _one_interrupt(), _watching(quiet=self.quiet) as watch:
+            with one_interrupt(), watching(quiet=self.quiet) as watch:
                 outcome = conduct(specs, out=self.out, engine=where, watch=watch)
         except KeyboardInterrupt:
-            typer.echo(
-                f"stopped; finished runs are kept in {self.out}, and the same command goes on from there", err=True
-            )
-            raise typer.Exit(INTERRUPTED) from None
+            stopped(self.out)
         if outcome.absent and not outcome.panels and not outcome.failures:
             raise InputError("; ".join(each.why for each in outcome.absent))
         files = write(outcome, out=self.out, subject=subject)
@@ -106,8 +103,14 @@ class Sweeping:
         typer.echo(f"\nreport: {files[0]} (and {len(files) - 1} files beside it)")
 
 
+def stopped(out: Path) -> NoReturn:
+    """Say what stopping means, and end."""
+    typer.echo(f"stopped; finished runs are kept in {out}, and the same command goes on from there", err=True)
+    raise typer.Exit(INTERRUPTED) from None
+
+
 @contextmanager
-def _one_interrupt() -> Iterator[None]:
+def one_interrupt() -> Iterator[None]:
     """The first Ctrl-C stops the sweep; a second one would disturb the clearing up."""
 
     def stop(*_: object) -> None:
@@ -165,7 +168,7 @@ def _claims(outcome: Outcome) -> Table:
 
 
 @contextmanager
-def _watching(*, quiet: bool) -> Iterator[Watch]:
+def watching(*, quiet: bool) -> Iterator[Watch]:
     """The display that suits stderr: live on a terminal, lines elsewhere."""
     from laconic.experiments.schedule import silent
 
@@ -209,11 +212,11 @@ def describe(step: Step) -> str:
 
 def _finished(step: Finished) -> str:
     from laconic.report.table import amount, number
-    from laconic.reproduction.naming import duration, setting
+    from laconic.reproduction.naming import duration, setting, variant
 
     row, width = step.row, len(str(step.total))
     left = "" if step.left is None else f"; {duration(step.left)} left"
-    who = f"{row.algorithm} {setting(row.params)}".rstrip()
+    who = " ".join(filter(None, (row.algorithm, variant(row.params), setting(row.params))))
     return (
         f"[{step.done:{width}}/{step.total}] {step.task.problem['name']}: {who}, "
         f"seed {row.seed}: regret {number(row.regret)}, {amount(row.scalars)} scalars, {number(row.seconds)} s{left}"

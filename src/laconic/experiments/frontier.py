@@ -23,6 +23,7 @@ from laconic.algorithms import (
     OneKernelUCB,
 )
 from laconic.errors import LaconicError
+from laconic.experiments import regimes
 from laconic.experiments.compare import prepare, try_out
 from laconic.experiments.config import Experiment
 from laconic.experiments.grid import Params, expand, grid
@@ -42,19 +43,13 @@ if TYPE_CHECKING:
 
     from laconic.report.frontier import Dot
 
-#: Sizes at which the whole sweep takes minutes on a few cores.
-CLIENTS, ROUNDS, SEEDS = 30, 50, 3
-#: Where the same few arms return, exact algorithms stay small however long they run.
-RETURNING, LONG_ROUNDS = ("catalogue", "magic", "mushroom", "shuttle", "clustered"), 100
-#: γ, λ and α: on fresh arms, and where arms return.
-FRESH_REGIME, RETURNING_REGIME = (0.1, 0.1, 0.1), (1.0, 1.0, 0.3)
 #: Algorithms whose clients cannot choose before a server has answered.
 WAITING = ("AskServer",)
 RUNS = "runs"  # the folder of finished runs
 BEST, BUT_FOR_WAITING = "●", "○"
 LEGEND = (
-    f"{BEST} no setting has both less regret and fewer bytes; "
-    f"{BUT_FOR_WAITING} none but those that need a round trip a decision"
+    f"{BEST} no setting loses less for as few bytes, or sends fewer for as little regret\n"
+    f"{BUT_FOR_WAITING} none but such as need a round trip a decision"
 )
 
 
@@ -120,7 +115,7 @@ class Frontier:
 
     def table(self) -> Table:
         """One line a setting."""
-        headers = ("setting", "regret", "bytes", "best", "round trips")
+        headers = ("setting", "regret", "bytes", "best", "round trip")
         return Table(headers, rows=tuple(map(_cells, self.points)), caption=self.results.title())
 
     def plot(self) -> Figure:
@@ -134,7 +129,7 @@ class Frontier:
         return f"{self.table().text()}\n{LEGEND}"
 
     def _repr_html_(self) -> str:
-        return f"{self.table().html()}<p>{LEGEND}</p>"
+        return f"{self.table().html()}<pre>{LEGEND}</pre>"
 
 
 def frontier(
@@ -146,7 +141,7 @@ def frontier(
     alpha: Alpha | None = None,
     clients: int | None = None,
     rounds: int | None = None,
-    seeds: int | Iterable[int] = SEEDS,
+    seeds: int | Iterable[int] = regimes.SEEDS,
     out: str | PathLike[str] | None = None,
     jobs: int | None = None,
     watch: Watch = silent,
@@ -168,8 +163,8 @@ def frontier(
     experiment = prepare(
         settings_for(name, kernel=kernel, lam=lam, alpha=alpha) if algorithms is None else algorithms,
         problem=resolved,
-        clients=clients if clients or sized else CLIENTS,
-        rounds=rounds if rounds or sized else rounds_for(name),
+        clients=regimes.CLIENTS if clients is None and not sized else clients,
+        rounds=regimes.rounds(name) if rounds is None and not sized else rounds,
         seeds=seeds,
         runtime="lockstep",
     )
@@ -180,12 +175,14 @@ def settings_for(
     problem: str, *, kernel: Kernel | None = None, lam: float | None = None, alpha: Alpha | None = None
 ) -> list[Algorithm]:
     """Every algorithm on each of its wires at some settings of its knob; γ, λ and α by the problem's name."""
-    gamma, usual_lam, usual_alpha = RETURNING_REGIME if problem in RETURNING else FRESH_REGIME
-    lam, alpha = usual_lam if lam is None else lam, usual_alpha if alpha is None else alpha
-    shared: dict[str, Any] = {"lam": lam, "alpha": alpha}
-    exact: dict[str, Any] = {"kernel": Gaussian(gamma) if kernel is None else kernel, **shared}
+    usual = regimes.regime(problem)
+    shared: dict[str, Any] = {
+        "lam": usual.lam if lam is None else lam,
+        "alpha": usual.alpha if alpha is None else alpha,
+    }
+    exact: dict[str, Any] = {"kernel": Gaussian(usual.gamma) if kernel is None else kernel, **shared}
     raw, statistics = grid("float64", "int8"), grid("paper", "compact")
-    offered = [
+    offered: list[Algorithm] = [
         LaconicUCB(**exact, delta=grid(0.5, 1.0, 2.0, 4.0, 8.0), digest=Atoms()),
         LaconicUCB(**exact, delta=grid(0.5, 2.0, 8.0), digest=AllPoints()),
         DisKernelUCB(**exact, wire=raw, D=grid(5.0, 20.0, 80.0)),
@@ -197,11 +194,6 @@ def settings_for(
         AskServer(**exact),
     ]
     return [single for each in offered for _, single in expand(each)]
-
-
-def rounds_for(problem: str) -> int:
-    """How many rounds a problem is played for."""
-    return LONG_ROUNDS if problem in RETURNING else ROUNDS
 
 
 def _swept(experiment: Experiment, *, out: Path | None, jobs: int | None, watch: Watch) -> Frontier:
@@ -291,7 +283,7 @@ def _cells(point: Point) -> tuple[str, ...]:
         spread(point.regret, point.sd),
         amount(point.bytes, unit="B") if point.bytes else "0",
         point.mark,
-        "every decision" if point.waits else NOTHING,
+        "yes" if point.waits else NOTHING,
     )
 
 
@@ -306,4 +298,5 @@ def _dot(point: Point) -> Dot:
         regret=point.regret,
         sd=point.sd or 0.0,
         marked=_on_the_line(point),
+        waits=point.waits,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,7 @@ class Dot:
     regret: float
     sd: float
     marked: bool
+    waits: bool = False  # whether every decision needs a round trip
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def regret_against_bytes(dots: Sequence[Dot], *, title: str) -> Figure:
         if dot.bytes == 0:
             _draw_level(axes, dot, looks[dot.family].colour)
     _frame(axes, logarithmic=bool(talking))
-    handles = [*(look.handle(family) for family, look in looks.items()), _line_handle()]
+    handles = [*(look.handle(_named(family, talking)) for family, look in _shown(looks, talking)), _line_handle()]
     figure.legend(handles=handles, loc="outside right upper", frameon=False, fontsize=8.5)
     figure.suptitle(title, x=0.01, ha="left", fontsize=11.5, color=INK)
     return figure
@@ -69,6 +70,17 @@ def _looks(dots: Sequence[Dot]) -> dict[str, _Look]:
         family: _Look(COLOURS[algorithms.index(algorithm) % len(COLOURS)], MARKERS[place % len(MARKERS)])
         for place, (family, algorithm) in enumerate(families.items())
     }
+
+
+def _shown(looks: Mapping[str, _Look], talking: Sequence[Dot]) -> list[tuple[str, _Look]]:
+    """The families that are there as markers; levels have their names beside them."""
+    there = {dot.family for dot in talking}
+    return [(family, look) for family, look in looks.items() if family in there]
+
+
+def _named(family: str, dots: Sequence[Dot]) -> str:
+    waits = any(dot.waits for dot in dots if dot.family == family)
+    return f"{family},\nwith a round trip a decision" if waits else family
 
 
 def _draw(axes: Axes, dot: Dot, look: _Look) -> None:
