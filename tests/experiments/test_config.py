@@ -200,5 +200,5 @@ def test_digests_uploads_and_wires_are_read_back_exactly(algorithm: Any) -> None
 def test_a_digest_is_also_found_by_its_name_alone() -> None:
     assert algorithm_from({"name": "LaconicUCB", "digest": "AllPoints"}) == LaconicUCB(digest=AllPoints())
     assert with_param(LaconicUCB(), "upload", "WithAsk") == LaconicUCB(upload=WithAsk())
-    with pytest.raises(InputError, match="digest must be one of"):
+    with pytest.raises(InputError, match="digest cannot be 'Everything'; try one of Atoms, AllPoints"):
         with_param(LaconicUCB(), "digest", "Everything")

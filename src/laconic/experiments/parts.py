@@ -34,8 +34,8 @@ OTHERS: dict[str, Any] = {
     **{kind.__name__: kind for kind in (Theory, AllPoints, Atoms, Growth, WithAsk, FloatWire, Int8Wire)},
     "Recipe": Recipe,
 }
-#: Parameters that the name of a part is enough for.
-BY_NAME = ("digest", "upload")
+#: Parameters that the name of a part is enough for, and these names.
+BY_NAME = {"digest": ("Atoms", "AllPoints"), "upload": ("Growth", "WithAsk")}
 _NAMES = {kind: name for name, kind in {**COMPOSED, **OTHERS}.items()}
 
 
@@ -106,7 +106,7 @@ def _part(value: Any, *, name: str) -> Any:
     if isinstance(value, str) and name == "kernel":
         return registry.find("kernel", value)()
     if isinstance(value, str) and name in BY_NAME:
-        require_one_of(name, value, choices=tuple(OTHERS))
+        require_one_of(name, value, choices=BY_NAME[name])
         return OTHERS[value]()
     if isinstance(value, str) and name == "alpha" and value.lower() == "theory":
         return Theory()
