@@ -34,13 +34,14 @@ def others(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[FakePoint]]:
 
 
 def test_the_papers_algorithms_problems_and_kernels_have_names() -> None:
-    assert list(registry.algorithms())[:7] == [
+    assert list(registry.algorithms())[:8] == [
         "LaconicUCB",
         "DisKernelUCB",
         "ApproxDisKernelUCB",
         "DisLinUCB",
         "OneKernelUCB",
         "NKernelUCB",
+        "AskServer",
         "Random",
     ]
     named = {"cosine": Cosine, "polynomial": PolynomialReward, "catalogue": Catalogue, "recorded": Recorded}

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from laconic.algorithms import (
         Algorithm,
         ApproxDisKernelUCB,
+        AskServer,
         DisKernelUCB,
         DisLinUCB,
         LaconicUCB,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     )
     from laconic.errors import InputError, KernelError, LaconicError, ProblemError, ProtocolError
     from laconic.experiments.compare import compare
+    from laconic.experiments.frontier import Frontier, frontier
     from laconic.experiments.grid import grid
     from laconic.experiments.results import Results
     from laconic.exploration import Fixed, Theory
@@ -52,6 +54,7 @@ _HOMES = {
     "laconic.algorithms": (
         "Algorithm",
         "ApproxDisKernelUCB",
+        "AskServer",
         "DisKernelUCB",
         "DisLinUCB",
         "LaconicUCB",
@@ -61,6 +64,7 @@ _HOMES = {
     ),
     "laconic.errors": ("InputError", "KernelError", "LaconicError", "ProblemError", "ProtocolError"),
     "laconic.experiments.compare": ("compare",),
+    "laconic.experiments.frontier": ("Frontier", "frontier"),
     "laconic.experiments.grid": ("grid",),
     "laconic.experiments.results": ("Results",),
     "laconic.exploration": ("Fixed", "Theory"),
@@ -98,6 +102,7 @@ __all__ = [
     "AllPoints",
     "Always",
     "ApproxDisKernelUCB",
+    "AskServer",
     "Atoms",
     "Catalogue",
     "Client",
@@ -111,6 +116,7 @@ __all__ = [
     "Every",
     "Fixed",
     "FromFunctions",
+    "Frontier",
     "Gaussian",
     "InputError",
     "Kernel",
@@ -151,6 +157,7 @@ __all__ = [
     "Variance",
     "Yelp",
     "compare",
+    "frontier",
     "grid",
     "restore_client",
     "restore_server",

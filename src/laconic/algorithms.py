@@ -8,6 +8,7 @@
 | DisLinUCB | linear | determinant(D) | ShareStatistics(tail) |
 | ApproxDisKernelUCB | Nyström | variance(D) | AgreeOnDictionary(q̄), ShareStatistics(history) |
 | LaconicUCB | weighted atoms, or exact | variance(δ·d_eff/N) | alone: Atoms, or AllPoints |
+| AskServer | exact, at the server | – | arms up, the choice down, the reward up; simulated only |
 | Random | blank | never | – |
 """
 
@@ -289,6 +290,47 @@ def _scaled(digest: Digest, *, reward: float) -> Digest:
             f"try LaconicUCB(reward={digest.recipe.range!r})"
         )
     return Atoms(replace(digest.recipe, range=reward))
+
+
+@dataclass(frozen=True)
+class AskServer:
+    """Thin clients: each shows its arms to a server that chooses and learns for all; a baseline, simulated only.
+
+    The server runs exact kernel UCB on the points of all clients, rounded to a byte a coordinate. No client can choose
+    before it has answered. ``ranges`` are the largest sizes of features, one for all or one for each.
+    """
+
+    kernel: Kernel = field(default_factory=Gaussian)
+    lam: float = 1.0
+    alpha: Alpha = 1.0
+    ranges: float | tuple[float, ...] = 1.0
+
+    equation: ClassVar[str] = "argmax μ + ασ, exact μ and σ over the points of all clients, by the server"
+    sends: ClassVar[str] = (
+        "a decision: the arms up, a byte a coordinate (ids of those sent before), the choice down, the reward up"
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kernel", as_kernel(self.kernel))
+        _check_common(self.lam, self.alpha)
+        if isinstance(self.ranges, list):
+            object.__setattr__(self, "ranges", tuple(self.ranges))
+        Int8Wire(self.ranges)
+
+    @property
+    def wire(self) -> Int8Wire:
+        """How arms and rewards travel."""
+        return Int8Wire(self.ranges)
+
+    def server(self) -> OneKernelUCB:
+        """What the server runs on arms as it is shown them: it knows every point at once, as OneKernelUCB does."""
+        return OneKernelUCB(self.kernel, lam=self.lam, alpha=self.alpha)
+
+    def plan(self, dim: int, /) -> Plan:
+        raise InputError(
+            "AskServer is simulated only: the protocol has no messages in which a server chooses; "
+            "try run(AskServer(), …), or deploy LaconicUCB()"
+        )
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ _OURS: dict[Kind, dict[str, str]] = {
             "DisLinUCB",
             "OneKernelUCB",
             "NKernelUCB",
+            "AskServer",
             "Random",
         )
     },

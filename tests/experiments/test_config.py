@@ -6,13 +6,17 @@ from typing import Any
 import pytest
 
 from laconic import (
+    AllPoints,
     ApproxDisKernelUCB,
+    AskServer,
+    Atoms,
     Catalogue,
     Cosine,
     DisKernelUCB,
     DisLinUCB,
     Gaussian,
     InputError,
+    LaconicUCB,
     Matern,
     Polynomial,
     Random,
@@ -22,11 +26,14 @@ from laconic import (
     compare,
     grid,
 )
+from laconic.atoms import Atoms as Recipe
 from laconic.errors import UnknownName
 from laconic.experiments.config import Experiment, read_config
-from laconic.experiments.parts import Draft, algorithm_from, has_param, problem_from, with_param
+from laconic.experiments.parts import Draft, algorithm_from, has_param, problem_from, to_table, with_param
 from laconic.kernels import Sum
 from laconic.problems import save_recorded
+from laconic.protocol.wire import Int8Wire
+from laconic.triggers import Growth, WithAsk
 from tests.experiments.making import Periodic, Plain, listed, unnamed
 
 ALGORITHMS = (
@@ -172,3 +179,26 @@ def test_a_draft_without_changes_is_the_value_itself() -> None:
 def test_a_configuration_says_which_laconic_wrote_it(tmp_path: Path) -> None:
     compare([DisLinUCB()], problem=Catalogue(dim=2), clients=2, rounds=2, seeds=1, out=tmp_path)
     assert f"# Written by laconic {__version__}.\n" in (tmp_path / "config.toml").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        LaconicUCB(delta=2.0, upload=WithAsk()),
+        LaconicUCB(digest=AllPoints(), upload=Growth(0.5)),
+        LaconicUCB(digest=Atoms(Recipe(kappa=1.5, cap=200))),
+        DisKernelUCB(wire=Int8Wire(2.0)),
+        AskServer(ranges=3.0, alpha=Theory(S=2.0)),
+    ],
+    ids=repr,
+)
+def test_digests_uploads_and_wires_are_read_back_exactly(algorithm: Any) -> None:
+    table = to_table(algorithm, name=type(algorithm).__name__)
+    assert algorithm_from(table) == algorithm
+
+
+def test_a_digest_is_also_found_by_its_name_alone() -> None:
+    assert algorithm_from({"name": "LaconicUCB", "digest": "AllPoints"}) == LaconicUCB(digest=AllPoints())
+    assert with_param(LaconicUCB(), "upload", "WithAsk") == LaconicUCB(upload=WithAsk())
+    with pytest.raises(InputError, match="digest cannot be 'Everything'; try one of Atoms, AllPoints"):
+        with_param(LaconicUCB(), "digest", "Everything")

@@ -135,3 +135,12 @@ def test_wires_have_names() -> None:
     for wrong in ("int4", 8):
         with pytest.raises(InputError, match="wire"):
             as_wire(wrong)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+@pytest.mark.parametrize("lam", [1e-3, 0.1, 1.0])
+def test_how_a_point_is_rounded_does_not_depend_on_the_points_beside_it(kernel: Kernel, lam: float) -> None:
+    X = 0.4 * np.random.default_rng(0).normal(size=(53, 5))
+    together = rounded(X, kernel=kernel, lam=lam)
+    alone = [rounded(x, kernel=kernel, lam=lam) for x in X]
+    assert np.array_equal(together, np.concatenate(alone))

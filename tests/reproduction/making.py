@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from laconic import ApproxDisKernelUCB, Cosine, DisKernelUCB, DisLinUCB, Gaussian, NKernelUCB, OneKernelUCB
+from laconic import ApproxDisKernelUCB, Cosine, DisKernelUCB, DisLinUCB, Gaussian, LaconicUCB, NKernelUCB, OneKernelUCB
 from laconic.experiments.config import Experiment
 from laconic.experiments.grid import params
 from laconic.experiments.parts import name_of
@@ -52,6 +52,9 @@ name = "DisLinUCB"
 D = 1.0
 alpha = [0.1, 1.0]
 
+[[algorithms]]
+name = "LaconicUCB"
+
 [[sensitivity]]
 algorithm = "ApproxDisKernelUCB"
 qbar = [1.0]
@@ -80,8 +83,14 @@ SETTINGS: dict[str, Any] = {
 
 
 def run_of(algorithm: Any, *, regret: float, scalars: int, seed: int = 0) -> Row:
+    """A run that sends eight bytes a scalar."""
     name = name_of(algorithm, kind="algorithm")
     return row(name, params=params(algorithm), regret=regret, scalars=scalars, seed=seed)
+
+
+def laconic(*, regret: float, scalars: int, seed: int = 0) -> Row:
+    """A run of our own algorithm, beside those of the paper."""
+    return run_of(LaconicUCB(), regret=regret, scalars=scalars, seed=seed)
 
 
 def panel(*rows: Row, problem: str = "cosine", seeds: tuple[int, ...] = (0,), study: Study | None = None) -> Panel:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from laconic.algorithms import ApproxDisKernelUCB, DisKernelUCB, DisLinUCB, Random
+from laconic.algorithms import ApproxDisKernelUCB, DisKernelUCB, DisLinUCB, LaconicUCB, Random
 from laconic.errors import UnknownName
 from laconic.experiments.grid import expand
 from laconic.experiments.parts import algorithm_from
@@ -28,7 +28,7 @@ def test_there_is_a_file_for_each_of_the_seven_panels_in_the_papers_order() -> N
 def test_every_file_has_the_papers_grid_and_what_was_fixed_for_what_it_leaves_open(spec: Spec) -> None:
     every = settings(spec)
     kernelised: list[Any] = [each for each in every if hasattr(each, "kernel")]
-    assert len(kernelised) == 4 * 9
+    assert len(kernelised) == 5 * 9
     assert {(each.kernel.gamma, each.alpha) for each in kernelised} == {
         (g, a) for g in (0.1, 1, 4) for a in (0.1, 1, 4)
     }
@@ -37,8 +37,14 @@ def test_every_file_has_the_papers_grid_and_what_was_fixed_for_what_it_leaves_op
     assert {each.alpha for each in every if isinstance(each, DisLinUCB)} == {0.1, 1, 4}
     approx = [each for each in every if isinstance(each, ApproxDisKernelUCB)]
     assert {(each.D, each.qbar, each.cold_start) for each in approx} == {(5.0, 0.3, "paper")}
-    assert len(every) == 4 * 9 + 3 + sum(isinstance(each, Random) for each in every)
+    assert len(every) == 5 * 9 + 3 + sum(isinstance(each, Random) for each in every)
     assert (spec.file.clients, spec.file.rounds, spec.file.seeds) == (100, 100, [0, 1, 2])
+
+
+@pytest.mark.parametrize("spec", LI2022.figures, ids=PROBLEMS)
+def test_the_papers_algorithms_send_as_the_paper_has_them(spec: Spec) -> None:
+    sent = {getattr(each, "wire", None) for each in settings(spec) if not isinstance(each, LaconicUCB)}
+    assert sent == {None, "float64", "paper"}
 
 
 def test_all_files_compare_the_same_algorithms_and_vary_the_same_parameters() -> None:
@@ -49,7 +55,7 @@ def test_all_files_compare_the_same_algorithms_and_vary_the_same_parameters() ->
     assert {name for each in first.sensitivity() for name in each.values} == {"qbar", "lam", "D"}
 
 
-@pytest.mark.parametrize(("profile", "size", "runs"), [("quick", 30, 22), ("half", 50, 120), ("paper", 100, 120)])
+@pytest.mark.parametrize(("profile", "size", "runs"), [("quick", 30, 26), ("half", 50, 147), ("paper", 100, 147)])
 def test_a_profile_sets_the_sizes(profile: str, size: int, runs: int) -> None:
     experiment = LI2022.under(profile).figures[0].experiment()
     assert (experiment.clients, experiment.rounds) == (size, size)

@@ -32,7 +32,7 @@ def test_the_page_loads_nothing_from_elsewhere_and_forbids_it(page: str, words: 
 def test_every_panel_has_its_charts(page: str) -> None:
     charts = [json.loads(each) for each in re.findall(r'<script type="application/json">(.*?)</script>', page)]
     titles = [str(chart["layer"][0].get("title") or chart.get("title")) for chart in charts]
-    assert len(charts) == 5 + 2 * 2  # regret, scalars, frontier, syncs, dictionary; qbar and λ
+    assert len(charts) == 5 + 2 * 2 + 1  # regret, scalars, frontier, syncs, dictionary; qbar and λ; bytes
     assert all(any(chart["datasets"].values()) for chart in charts), titles
 
 

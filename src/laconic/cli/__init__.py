@@ -13,6 +13,7 @@ import typer
 
 from laconic.cli import data
 from laconic.cli.compare import compare
+from laconic.cli.frontier import frontier
 from laconic.cli.listing import list_all
 from laconic.cli.reproduce import reproduce
 from laconic.cli.run import run
@@ -30,6 +31,7 @@ app = typer.Typer(
     epilog=EPILOG,
 )
 app.command("compare", epilog=EPILOG, no_args_is_help=False)(compare)
+app.command("frontier", epilog=EPILOG, no_args_is_help=False)(frontier)
 app.command("run", epilog=EPILOG, no_args_is_help=True)(run)
 app.command("reproduce", epilog=EPILOG, no_args_is_help=True)(reproduce)
 app.add_typer(data.app, name="data", epilog=EPILOG)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from laconic.cli import complete, defaults
+from laconic.experiments import regimes
 
 LEARNING, SIZES, OUTPUT = "What learns", "How much", "What comes out"
 
@@ -35,17 +36,21 @@ Problem = Annotated[
         autocompletion=complete.problems,
     ),
 ]
-Algorithms = Annotated[
-    list[str] | None,
-    _option(
+
+
+def _algorithms(*, default: object) -> Any:
+    return _option(
         *("--algorithms", "-a"),
         panel=LEARNING,
         metavar="NAMES",
         help="Comma separated, in any case, or the option repeated.",
-        default=", ".join(defaults.ALGORITHMS),
+        default=default,
         autocompletion=complete.algorithms,
-    ),
-]
+    )
+
+
+Algorithms = Annotated[list[str] | None, _algorithms(default=", ".join(defaults.ALGORITHMS))]
+SweptAlgorithms = Annotated[list[str] | None, _algorithms(default="all, on all wires, over all knobs")]
 Kernel = Annotated[
     str | None,
     _option(
@@ -57,30 +62,32 @@ Kernel = Annotated[
         autocompletion=complete.kernels,
     ),
 ]
-Gamma = Annotated[
-    float | None,
-    _option(
-        "--gamma",
-        panel=LEARNING,
-        metavar="γ",
-        help="The Gaussian kernel's inverse width: larger is narrower.",
-        default=defaults.SHARED["gamma"],
-    ),
-]
-Lam = Annotated[
-    float | None,
-    _option("--lam", panel=LEARNING, metavar="λ", help="The ridge, above 0.", default=defaults.SHARED["lam"]),
-]
-Alpha = Annotated[
-    str | None,
-    _option(
-        "--alpha",
-        panel=LEARNING,
-        metavar="α",
-        help="Weight of σ in the index μ + ασ: a number, or [bold]theory[/] for the paper's schedule.",
-        default=defaults.SHARED["alpha"],
-    ),
-]
+
+
+def _by_regime(parameter: str) -> str:
+    return f"{getattr(regimes.FRESH, parameter)}; where arms return {getattr(regimes.RETURN, parameter)}"
+
+
+def _gamma(*, default: object) -> Any:
+    said = "The Gaussian kernel's inverse width: larger is narrower."
+    return _option("--gamma", panel=LEARNING, metavar="γ", help=said, default=default)
+
+
+def _lam(*, default: object) -> Any:
+    return _option("--lam", panel=LEARNING, metavar="λ", help="The ridge, above 0.", default=default)
+
+
+def _alpha(*, default: object) -> Any:
+    said = "Weight of σ in the index μ + ασ: a number, or [bold]theory[/] for the paper's schedule."
+    return _option("--alpha", panel=LEARNING, metavar="α", help=said, default=default)
+
+
+Gamma = Annotated[float | None, _gamma(default=defaults.SHARED["gamma"])]
+SweptGamma = Annotated[float | None, _gamma(default=_by_regime("gamma"))]
+Lam = Annotated[float | None, _lam(default=defaults.SHARED["lam"])]
+SweptLam = Annotated[float | None, _lam(default=_by_regime("lam"))]
+Alpha = Annotated[str | None, _alpha(default=defaults.SHARED["alpha"])]
+SweptAlpha = Annotated[str | None, _alpha(default=_by_regime("alpha"))]
 D = Annotated[
     float | None,
     _option(
@@ -102,26 +109,24 @@ Overrides = Annotated[
         "Repeatable; [bold]laconic show[/] lists parameters.",
     ),
 ]
-Clients = Annotated[
-    int | None,
-    _option(
-        *("--clients", "-N"),
-        panel=SIZES,
-        metavar="N",
-        help="Clients that learn together.",
-        default=f"{defaults.CLIENTS}; of a file, ⌊√steps⌋",
-    ),
-]
-Rounds = Annotated[
-    int | None,
-    _option(
-        *("--rounds", "-T"),
-        panel=SIZES,
-        metavar="T",
-        help="Rounds; every client acts once in each.",
-        default=f"{defaults.ROUNDS}; where arms return {defaults.LONG_ROUNDS}; of a file, all it has",
-    ),
-]
+
+
+def _clients(default: int) -> Any:
+    said = f"{default}; of a file, ⌊√steps⌋"
+    return _option(*("--clients", "-N"), panel=SIZES, metavar="N", help="Clients that learn together.", default=said)
+
+
+def _rounds(default: int, long: int) -> Any:
+    said = f"{default}; where arms return {long}; of a file, all it has"
+    return _option(
+        *("--rounds", "-T"), panel=SIZES, metavar="T", help="Rounds; every client acts once in each.", default=said
+    )
+
+
+Clients = Annotated[int | None, _clients(defaults.CLIENTS)]
+SweptClients = Annotated[int | None, _clients(regimes.CLIENTS)]
+Rounds = Annotated[int | None, _rounds(defaults.ROUNDS, defaults.LONG_ROUNDS)]
+SweptRounds = Annotated[int | None, _rounds(regimes.ROUNDS, regimes.LONG_ROUNDS)]
 Seeds = Annotated[
     int | None,
     _option(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,9 @@ from laconic.algorithms import Algorithm
 from laconic.canonical import parts
 from laconic.cli import defaults
 from laconic.errors import InputError
+from laconic.experiments import regimes
 from laconic.experiments.config import ConfigFile, read_config
+from laconic.experiments.frontier import settings_for
 from laconic.experiments.parts import Draft, algorithm_from, as_algorithm, name_of, problem_from
 from laconic.problems.base import Problem
 
@@ -55,13 +57,24 @@ class _Overrides:
     algorithms: list[tuple[str, str, Any]] = field(default_factory=list)  # name, parameter, value
 
 
-def understand(words: Words) -> Request:
+@dataclass(frozen=True)
+class Unless:
+    """What is taken where nothing was written; algorithms and rounds by the problem's name."""
+
+    algorithms: Callable[[str], list[Algorithm]]
+    clients: int
+    rounds: Callable[[str], int]
+    seeds: int
+
+
+def understand(words: Words, *, unless: Unless | None = None) -> Request:
     """The request that the words make; refused with advice where they make none."""
+    unless = unless or COMPARISON
     overrides = _sorted(words.overrides)
     file = read_config(words.problem) if words.problem.lower().endswith(".toml") else None
     problem = problem_from(_problem_table(words, file=file, changes=overrides.problem))
     name = name_of(problem, kind="problem")
-    chosen = _chosen(words, file=file, problem=name)
+    chosen = _chosen(words, file=file, problem=name, unless=unless)
     drafts = [Draft.of(each) for each in chosen]
     for option, value in _shared(words).items():
         drafts = _everywhere(drafts, option, value)
@@ -71,9 +84,9 @@ def understand(words: Words) -> Request:
     return Request(
         algorithms=[draft.made() for draft in drafts],
         problem=problem,
-        clients=_first(words.clients, file and file.clients, None if sized else defaults.CLIENTS),
-        rounds=_first(words.rounds, file and file.rounds, None if sized else defaults.rounds(name)),
-        seeds=_first(words.seeds, file and file.seeds, defaults.SEEDS),
+        clients=_first(words.clients, file and file.clients, None if sized else unless.clients),
+        rounds=_first(words.rounds, file and file.rounds, None if sized else unless.rounds(name)),
+        seeds=_first(words.seeds, file and file.seeds, unless.seeds),
         runtime=_first(words.runtime, file and file.runtime, defaults.RUNTIME),
     )
 
@@ -89,16 +102,17 @@ def _first(*values: Any) -> Any:
     return next((value for value in values if value is not None), None)
 
 
-def _chosen(words: Words, *, file: ConfigFile | None, problem: str) -> list[Algorithm]:
+def _chosen(words: Words, *, file: ConfigFile | None, problem: str, unless: Unless) -> list[Algorithm]:
     """The algorithms asked for, with the settings of the file where it has them and the defaults elsewhere."""
     written = [algorithm_from(table) for table in file.algorithms] if file else []
+    offered = written or unless.algorithms(problem)
     names = [name for given in words.algorithms for name in given.split(",") if name.strip()]
     if not names:
-        return written or [_by_default(name, problem=problem) for name in defaults.ALGORITHMS]
+        return offered
     chosen: list[Algorithm] = []
     for name in names:
         kind = registry.find("algorithm", name)
-        chosen += [each for each in written if type(each) is kind] or [_by_default(name, problem=problem)]
+        chosen += [each for each in offered if type(each) is kind] or [_by_default(name, problem=problem)]
     return chosen
 
 
@@ -108,6 +122,15 @@ def _by_default(name: str, *, problem: str) -> Algorithm:
         draft = draft.changed(parameter, value) if draft.has(parameter) else draft
     algorithm: Algorithm = draft.made()
     return algorithm
+
+
+COMPARISON = Unless(
+    algorithms=lambda problem: [_by_default(name, problem=problem) for name in defaults.ALGORITHMS],
+    clients=defaults.CLIENTS,
+    rounds=defaults.rounds,
+    seeds=defaults.SEEDS,
+)
+SWEEP = Unless(algorithms=settings_for, clients=regimes.CLIENTS, rounds=regimes.rounds, seeds=regimes.SEEDS)
 
 
 def _name(draft: Draft) -> str:

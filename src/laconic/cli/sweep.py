@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.progress import Progress, TaskID
 
-    from laconic.experiments.results import Row
+    from laconic.experiments.results import Group, Row
     from laconic.experiments.schedule import Begun, Finished
     from laconic.experiments.spec import Spec
     from laconic.experiments.store import Task
@@ -77,13 +77,10 @@ class Sweeping:
         require_charts()
         where = engine(self.engine, processes=self.jobs, address=self.address)
         try:
-            with _one_interrupt(), _watching(quiet=self.quiet) as watch:
+            with one_interrupt(), watching(quiet=self.quiet) as watch:
                 outcome = conduct(specs, out=self.out, engine=where, watch=watch)
         except KeyboardInterrupt:
-            typer.echo(
-                f"stopped; finished runs are kept in {self.out}, and the same command goes on from there", err=True
-            )
-            raise typer.Exit(INTERRUPTED) from None
+            stopped(self.out)
         if outcome.absent and not outcome.panels and not outcome.failures:
             raise InputError("; ".join(each.why for each in outcome.absent))
         files = write(outcome, out=self.out, subject=subject)
@@ -99,15 +96,24 @@ class Sweeping:
             return
         if outcome.panels:
             typer.echo(_tuned(outcome).text())
+            typer.echo(f"\n{_sent(outcome).text()}")
         if with_claims:
             typer.echo(f"\n{_claims(outcome).text()}")
+        for text in _standings(outcome):
+            typer.echo(f"\n{text}")
         for each in outcome.absent:
             typer.echo(f"\nnot run: {each.why}")
         typer.echo(f"\nreport: {files[0]} (and {len(files) - 1} files beside it)")
 
 
+def stopped(out: Path) -> NoReturn:
+    """Say what stopping means, and end."""
+    typer.echo(f"stopped; finished runs are kept in {out}, and the same command goes on from there", err=True)
+    raise typer.Exit(INTERRUPTED) from None
+
+
 @contextmanager
-def _one_interrupt() -> Iterator[None]:
+def one_interrupt() -> Iterator[None]:
     """The first Ctrl-C stops the sweep; a second one would disturb the clearing up."""
 
     def stop(*_: object) -> None:
@@ -132,6 +138,7 @@ def _plain(outcome: Outcome, *, files: Sequence[Path], with_claims: bool) -> dic
     return {
         "tuned": tuned,
         "claims": verdicts(outcome) if with_claims else [],
+        "frontier": _standings(outcome),
         "absent": [{"problem": each.spec.file.problem["name"], "why": each.why} for each in outcome.absent],
         "failures": [each.why for each in outcome.failures],
         "files": [str(path) for path in files],
@@ -140,16 +147,36 @@ def _plain(outcome: Outcome, *, files: Sequence[Path], with_claims: bool) -> dic
 
 def _tuned(outcome: Outcome) -> Table:
     """Problems × algorithms, each cell the regret at the tuned setting."""
+    from laconic.report.table import spread
+
+    return _by_algorithm(outcome, "regret, tuned", lambda group: spread(group.mean("regret"), group.sd("regret")))
+
+
+def _sent(outcome: Outcome) -> Table:
+    """Problems × algorithms, each cell the bytes at the tuned setting."""
+    from laconic.report.table import amount
+
+    return _by_algorithm(outcome, "bytes, tuned", lambda group: amount(group.mean("bytes"), unit="B"))
+
+
+def _by_algorithm(outcome: Outcome, title: str, cell: Callable[[Group], str]) -> Table:
     from laconic.experiments.tuning import best_of
-    from laconic.report.table import NOTHING, Table, spread
+    from laconic.report.table import NOTHING, Table
 
     best = {panel.results.problem: best_of(panel.results) for panel in outcome.panels}
     names = list(dict.fromkeys(name for each in best.values() for name in each))
     rows = tuple(
-        (problem, *(spread(g.mean("regret"), g.sd("regret")) if (g := each.get(name)) else NOTHING for name in names))
-        for problem, each in best.items()
+        (problem, *(cell(each[name]) if name in each else NOTHING for name in names)) for problem, each in best.items()
     )
-    return Table(("regret, tuned", *names), rows=rows)
+    return Table((title, *names), rows=rows)
+
+
+def _standings(outcome: Outcome) -> list[str]:
+    """A line a problem on where LaconicUCB stands."""
+    from laconic.reproduction.standing import standing
+
+    found = [each for panel in outcome.panels if (each := standing(panel)) is not None]
+    return [f"{each.problem}: {each.text}" for each in found]
 
 
 def _claims(outcome: Outcome) -> Table:
@@ -165,7 +192,7 @@ def _claims(outcome: Outcome) -> Table:
 
 
 @contextmanager
-def _watching(*, quiet: bool) -> Iterator[Watch]:
+def watching(*, quiet: bool) -> Iterator[Watch]:
     """The display that suits stderr: live on a terminal, lines elsewhere."""
     from laconic.experiments.schedule import silent
 
@@ -209,11 +236,11 @@ def describe(step: Step) -> str:
 
 def _finished(step: Finished) -> str:
     from laconic.report.table import amount, number
-    from laconic.reproduction.naming import duration, setting
+    from laconic.reproduction.naming import duration, setting, variant
 
     row, width = step.row, len(str(step.total))
     left = "" if step.left is None else f"; {duration(step.left)} left"
-    who = f"{row.algorithm} {setting(row.params)}".rstrip()
+    who = " ".join(filter(None, (row.algorithm, variant(row.params), setting(row.params))))
     return (
         f"[{step.done:{width}}/{step.total}] {step.task.problem['name']}: {who}, "
         f"seed {row.seed}: regret {number(row.regret)}, {amount(row.scalars)} scalars, {number(row.seconds)} s{left}"

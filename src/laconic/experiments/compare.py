@@ -19,6 +19,7 @@ from laconic.kernels import require_positive_definite
 from laconic.problems.base import Problem
 from laconic.problems.rounds import check_round
 from laconic.runtimes import RUNTIMES, Run, run
+from laconic.runtimes.asking import stand_in
 
 SAMPLE = 100  # arms on which a kernel is tried before anything runs
 
@@ -111,7 +112,7 @@ def compare(
             folder.save(results)
         raise Interrupted(results) from None
     if folder is not None:
-        folder.draw(results)
+        folder.draw(results.plot())
     return results
 
 
@@ -182,7 +183,7 @@ def try_out(experiment: Experiment) -> Results:
     first = check_round(instance.round(0), index=0, clients=experiment.clients, dim=instance.dim)
     arms = first.arms.reshape(-1, instance.dim) if first.mask is None else first.arms[first.mask]
     for algorithm in experiment.algorithms:
-        algorithm.plan(instance.dim)
+        stand_in(algorithm).plan(instance.dim)
         kernel = getattr(algorithm, "kernel", None)
         if kernel is not None:
             require_positive_definite(kernel, arms[:SAMPLE])

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from laconic.errors import InputError
 from laconic.experiments.config import HEADER, Experiment
 from laconic.experiments.files import remove_file, replace_file, require_writable
 from laconic.experiments.results import Results
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 RESULTS, CONFIG, FIGURES = "results.parquet", "config.toml", ("figure.png", "figure.svg")
 
@@ -43,11 +47,10 @@ class Folder:
             replace_file(self.path / CONFIG, lambda path: path.write_text(config, encoding="utf-8"))
         self.begun = True
 
-    def draw(self, results: Results) -> None:
+    def draw(self, figure: Figure) -> None:
         """Keep the figure."""
         from laconic.report.figures import save  # matplotlib is slow to import
 
-        figure = results.plot()
         replace_file(self.path / "figure.png", lambda path: save(figure, path, kind="png"))
         replace_file(self.path / "figure.svg", lambda path: save(figure, path, kind="svg"))
 

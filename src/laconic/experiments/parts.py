@@ -14,16 +14,29 @@ from typing import Any
 
 from laconic import kernels, registry
 from laconic.algorithms import Algorithm, require_algorithm
+from laconic.atoms import Atoms as Recipe
 from laconic.canonical import bare, known_parts, parts
+from laconic.checks import require_one_of
 from laconic.errors import InputError
 from laconic.experiments.grid import Grid, rebuilt
 from laconic.exploration import Theory
 from laconic.problems.base import Problem
+from laconic.protocol.digests import AllPoints, Atoms
+from laconic.protocol.wire import FloatWire, Int8Wire
+from laconic.triggers import Growth, WithAsk
 
 AlgorithmLike = Algorithm | type[Any] | str
 ProblemLike = Problem | type[Any] | str | os.PathLike[str]
 PATHS = ("path", "file", "csv")  # parameters of problems that name a file
-COMPOSED = {kind.__name__: kind for kind in (kernels.Sum, kernels.Product, kernels.Scaled, Theory)}
+COMPOSED: dict[str, Any] = {kind.__name__: kind for kind in (kernels.Sum, kernels.Product, kernels.Scaled)}
+#: Parts of algorithms that are no kernels, by the names under which files have them.
+OTHERS: dict[str, Any] = {
+    **{kind.__name__: kind for kind in (Theory, AllPoints, Atoms, Growth, WithAsk, FloatWire, Int8Wire)},
+    "Recipe": Recipe,
+}
+#: Parameters that the name of a part is enough for, and these names.
+BY_NAME = {"digest": ("Atoms", "AllPoints"), "upload": ("Growth", "WithAsk")}
+_NAMES = {kind: name for name, kind in {**COMPOSED, **OTHERS}.items()}
 
 
 def as_algorithm(candidate: AlgorithmLike) -> Algorithm:
@@ -85,12 +98,16 @@ def _part(value: Any, *, name: str) -> Any:
         return Grid(tuple(_part(choice, name=name) for choice in value))
     if isinstance(value, Mapping):
         kind = str(value.get("name", ""))
-        found = COMPOSED.get(kind) or registry.find("kernel", kind)
         given = {key: _part(inner, name=key) for key, inner in value.items() if key != "name"}
-        made = _make(found, given, name=kind)
-        return made if isinstance(made, Theory) else kernels.as_kernel(made)
+        if kind in OTHERS:
+            return _make(OTHERS[kind], given, name=kind)
+        found = COMPOSED.get(kind) or registry.find("kernel", kind)
+        return kernels.as_kernel(_make(found, given, name=kind))
     if isinstance(value, str) and name == "kernel":
         return registry.find("kernel", value)()
+    if isinstance(value, str) and name in BY_NAME:
+        require_one_of(name, value, choices=BY_NAME[name])
+        return OTHERS[value]()
     if isinstance(value, str) and name == "alpha" and value.lower() == "theory":
         return Theory()
     return value
@@ -111,7 +128,7 @@ def _written(part: Any, *, key: str) -> Any:
         return part.item()
     if isinstance(part, str | bool | int | float):
         return part
-    name = type(part).__name__ if type(part) in COMPOSED.values() else _listed(part, kind="kernel")
+    name = _NAMES.get(type(part)) or _listed(part, kind="kernel")
     if name is not None:
         return to_table(part, name=name)
     raise InputError(f"{key}={part!r} has no name that a configuration file could give")

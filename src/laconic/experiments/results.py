@@ -227,10 +227,10 @@ def labels(settings: Sequence[tuple[str, Params]]) -> list[str]:
 
 def _label(name: str, own: Params, rivals: Sequence[Params]) -> str:
     differing = [key for key in own if any(rival.get(key) != own[key] for rival in rivals)]
-    return f"{name} {' '.join(f'{key}={_short(own[key])}' for key in differing)}".rstrip()
+    return f"{name} {' '.join(f'{key}={short(own[key])}' for key in differing)}".rstrip()
 
 
-def _short(value: Setting) -> str:
+def short(value: Setting) -> str:
     """0.1 and 20 rather than 0.1 and 20.0, unless digits would be lost."""
     if isinstance(value, float) and float(f"{value:g}") == value:
         return f"{value:g}"

@@ -30,6 +30,8 @@ LOOKS = {
     "ApproxDisKernelUCB": (COLOURS[2], DASHES[0]),
     "NKernelUCB": (COLOURS[3], DASHES[3]),
     "DisLinUCB": (COLOURS[4], DASHES[2]),
+    "LaconicUCB": (COLOURS[5], DASHES[1]),
+    "AskServer": (COLOURS[6], DASHES[2]),
     "Random": (RULE, DASHES[4]),
 }
 
@@ -61,13 +63,15 @@ def over_time(
     return _finished(drawn, {_key(title): shown})
 
 
-def frontier(points: Sequence[Record], *, levels: Sequence[Record], names: Sequence[str], title: str) -> Chart:
-    """Regret against scalars of every setting; those that send nothing are levels.
+def frontier(
+    points: Sequence[Record], *, levels: Sequence[Record], names: Sequence[str], title: str, cost: str = "scalars"
+) -> Chart:
+    """Regret against scalars, or bytes, of every setting; those that send nothing are levels.
 
-    Points have scalars, regret, setting, tuned and best (none is better in both); levels have regret and setting.
+    Points have this cost, regret, setting, tuned and best (none is better in both); levels have regret and setting.
     """
     alt = _altair()
-    x = _log_axis("scalars", [each["scalars"] for each in points], x=True).title("scalars sent (log)")
+    x = _log_axis(cost, [each[cost] for each in points], x=True).title(f"{cost} sent (log)")
     y = _regret_axis(_regret_scale([each["regret"] for each in (*points, *levels)])).title("regret")
     base = alt.Chart(alt.NamedData(_key(title)), title=title).encode(x=x, y=y)
     front = base.transform_filter("datum.best").mark_line(
@@ -78,11 +82,11 @@ def frontier(points: Sequence[Record], *, levels: Sequence[Record], names: Seque
         opacity=alt.condition("datum.tuned", alt.value(1.0), alt.value(0.5)),
         size=alt.condition("datum.tuned", alt.value(150), alt.value(46)),
         stroke=alt.condition("datum.tuned", alt.value(INK), alt.value(None)),
-        tooltip=_point_tooltip(),
+        tooltip=_point_tooltip(cost),
     )
     lines = _level_lines(f"{_key(title)}_levels", names, y=y)
     data = {_key(title): points, f"{_key(title)}_levels": levels}
-    return _finished(alt.layer(*lines, front.encode(order="scalars:Q"), dots), data)
+    return _finished(alt.layer(*lines, front.encode(order=f"{cost}:Q"), dots), data)
 
 
 def regret_against(records: Sequence[Record], *, parameter: str, names: Sequence[str], title: str) -> Chart:
@@ -237,13 +241,13 @@ def _level_lines(data: str, names: Sequence[str], *, y: Any) -> list[Altair]:
     return [rule, text]
 
 
-def _point_tooltip() -> list[Any]:
+def _point_tooltip(cost: str = "scalars") -> list[Any]:
     alt = _altair()
     return [
         alt.Tooltip("algorithm:N"),
         alt.Tooltip("setting:N"),
         alt.Tooltip("regret:Q", format=",.1f"),
-        alt.Tooltip("scalars:Q", format=".3~s"),
+        alt.Tooltip(f"{cost}:Q", format=".3~s"),
     ]
 
 

@@ -61,7 +61,7 @@ class _Drawn:
         return {"color": self.colour, "linestyle": self.dashes, "linewidth": 1.8, "solid_capstyle": "round"}
 
 
-class _Shown(Figure):
+class Shown(Figure):
     """A figure that notebooks show without pyplot having been imported."""
 
     def _repr_png_(self) -> bytes:
@@ -72,7 +72,7 @@ class _Shown(Figure):
 
 def regret_and_communication(lines: Sequence[Line], *, title: str) -> Figure:
     """Two panels that share t: cumulative regret, and scalars sent so far."""
-    figure = _Shown(figsize=(12.5, 4.6), dpi=150, layout="constrained")
+    figure = Shown(figsize=(12.5, 4.6), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
     regret, sent = figure.subplots(1, 2)
     drawn = [_Drawn(line, *_look(index)) for index, line in enumerate(lines)]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from laconic.arrays import Floats
+from laconic.experiments.frontier import points_of
 from laconic.experiments.results import Group, Results
 from laconic.experiments.tuning import best_of
 from laconic.report import charts
@@ -38,11 +39,12 @@ class Drawings:
 
     main: Sequence[Drawn]
     sensitivity: Sequence[Drawn]
+    bytes: Drawn | None = None  # regret against them
 
 
 def draw(panel: Panel) -> Drawings:
     """All charts of an experiment."""
-    return Drawings(main=_main_charts(panel), sensitivity=_sensitivity_charts(panel))
+    return Drawings(main=_main_charts(panel), sensitivity=_sensitivity_charts(panel), bytes=_against_bytes(panel))
 
 
 def _main_charts(panel: Panel) -> list[Drawn]:
@@ -135,6 +137,19 @@ def _frontier(results: Results, best: Best, names: Sequence[str]) -> Drawn | Non
     return Drawn(chart, "Regret against scalars sent, one point a setting; large points are the tuned ones")
 
 
+def _against_bytes(panel: Panel) -> Drawn | None:
+    """All settings that choose without a round trip; a line joins those that none of them beats in both."""
+    best, names = best_of(panel.results), algorithms_of(panel.results)
+    placed = [point for point in points_of(panel.results) if not point.waits]
+    marked = [(point.group, {"best": bool(point.mark), "tuned": _is_best(point.group, best)}) for point in placed]
+    points = [_point(group, "bytes") | marks for group, marks in marked if group.mean("bytes")]
+    if not points:
+        return None
+    levels = [_point(group, "bytes") for group in best.values() if not group.mean("bytes")]
+    chart = charts.frontier(points, levels=levels, names=names, title=panel.spec.title, cost="bytes")
+    return Drawn(chart, f"{panel.spec.title}: regret against bytes sent, one point a setting; large points are tuned")
+
+
 def _is_best(group: Group, best: Best) -> bool:
     return best[group.algorithm].params == group.params
 
@@ -175,12 +190,12 @@ def _number(group: Group, parameter: str) -> float:
     return float(found)
 
 
-def _point(group: Group) -> Record:
+def _point(group: Group, cost: str = "scalars") -> Record:
     return {
         "algorithm": group.algorithm,
         "setting": setting(group.params),
         "regret": _short(group.mean("regret") or 0.0),
-        "scalars": _short(group.mean("scalars") or 0.0),
+        cost: _short(group.mean(cost) or 0.0),
     }
 
 

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from laconic.experiments.grid import Params
 from laconic.experiments.results import Results
 
-SYMBOLS = {"gamma": "γ", "alpha": "α", "lam": "λ", "qbar": "q̄"}
+SYMBOLS = {"gamma": "γ", "alpha": "α", "lam": "λ", "qbar": "q̄", "delta": "δ"}
 TUNED = ("gamma", "alpha")  # what the paper chooses by grid search
-NAMED = (*TUNED, "lam", "D", "qbar")
+NAMED = (*TUNED, "lam", "D", "qbar", "delta")
+PLAIN_WIRES = ("float64", "paper")
 
 
 def symbol(parameter: str) -> str:
@@ -20,6 +21,17 @@ def symbol(parameter: str) -> str:
 def setting(params: Params, *, names: Iterable[str] = NAMED) -> str:
     """The numbers of a setting: γ=1, α=0.1."""
     return ", ".join(f"{symbol(name)}={value(params, name)}" for name in names if name in params)
+
+
+def variant(params: Params) -> str:
+    """In what a setting departs from the paper's way of sending: alone, all points, int8."""
+    wire = str(params.get("wire", PLAIN_WIRES[0]))
+    said = (
+        "alone" if params.get("together") is False else "",
+        "all points" if params.get("digest") == "AllPoints" else "",
+        "" if wire in PLAIN_WIRES else wire,
+    )
+    return " ".join(filter(None, said))
 
 
 def value(params: Params, name: str) -> str:

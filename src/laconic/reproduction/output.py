@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from laconic.reproduction.claims import Finding, findings, untested
 from laconic.reproduction.conduct import Outcome, Panel
 from laconic.reproduction.drawing import Drawings, Drawn, algorithms_of, draw
 from laconic.reproduction.page import Subject, page
+from laconic.reproduction.standing import standing
 from laconic.reproduction.summary import summary
 
 REPORT, SUMMARY, CLAIMS = "report.html", "summary.md", "claims.json"
@@ -31,7 +32,7 @@ def write(outcome: Outcome, *, out: Path, subject: Subject) -> list[Path]:
     for panel in outcome.panels:
         name = panel.spec.name
         written += _write_panel(panel, out=out, configuration=configurations[name], drawings=drawings[name])
-    return written
+    return written + _write_frontier(outcome, drawings=drawings, out=out, title=subject.title)
 
 
 def verdicts(outcome: Outcome) -> list[dict[str, Any]]:
@@ -64,13 +65,23 @@ def _write_panel(panel: Panel, *, out: Path, configuration: str, drawings: Drawi
             written.append(path)
     for ending, drawn in (("", drawings.main), ("-sensitivity", drawings.sensitivity)):
         if drawn:
-            written += _write_sheet(drawn, out / "figures" / f"{name}{ending}", panel=panel)
+            path, names = out / "figures" / f"{name}{ending}", algorithms_of(panel.results)
+            written += _write_sheet(drawn, path, names=names, title=panel.spec.title)
     return written
 
 
-def _write_sheet(drawn: Sequence[Drawn], path: Path, *, panel: Panel) -> list[Path]:
+def _write_frontier(outcome: Outcome, *, drawings: Mapping[str, Drawings], out: Path, title: str) -> list[Path]:
+    """Regret against bytes of all problems on one sheet, where our own algorithm ran."""
+    panels = [panel for panel in outcome.panels if standing(panel) is not None]
+    drawn = [each for panel in panels if (each := drawings[panel.spec.name].bytes) is not None]
+    names = list(dict.fromkeys(name for panel in panels for name in algorithms_of(panel.results)))
+    said = f"Regret against bytes: {title}"
+    return _write_sheet(drawn, out / "figures" / "frontier", names=names, title=said) if drawn else []
+
+
+def _write_sheet(drawn: Sequence[Drawn], path: Path, *, names: Sequence[str], title: str) -> list[Path]:
     rows = [[each.chart for each in drawn[start : start + A_ROW]] for start in range(0, len(drawn), A_ROW)]
-    sheet = charts.sheet(rows, names=algorithms_of(panel.results), title=panel.spec.title)
+    sheet = charts.sheet(rows, names=names, title=title)
     png = _in(path.parent, f"{path.name}.png")
     replace_file(png, lambda beside: beside.write_bytes(charts.to_png(sheet)))
     return [_write_text(path.parent / f"{path.name}.svg", sheet), png]

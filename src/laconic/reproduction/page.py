@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 from laconic.experiments.results import Group
 from laconic.experiments.tuning import best_of
 from laconic.report.markup import Markup, join, table, tag
-from laconic.report.page import document
-from laconic.report.table import NOTHING, number, spread
+from laconic.report.page import chart, document
+from laconic.report.table import NOTHING, amount, number, spread
 from laconic.reproduction import machine
 from laconic.reproduction.claims import CLAIMS, Finding, findings, untested
 from laconic.reproduction.conduct import Outcome, Panel
 from laconic.reproduction.drawing import Drawings, algorithms_of
 from laconic.reproduction.naming import duration
-from laconic.reproduction.section import chip, folded, section
+from laconic.reproduction.section import chip, folded, legend, section
+from laconic.reproduction.standing import HOW, standing
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,7 @@ def page(
                 section(each, judged=judged.get(each.spec.name, []), drawn=drawings[each.spec.name])
                 for each in outcome.panels
             ),
+            *_frontier(outcome.panels, drawings),
             _times(outcome.panels),
             _setup(outcome, subject, configurations),
         ),
@@ -81,6 +83,7 @@ def _header(outcome: Outcome, subject: Subject) -> Markup:
 def _navigation(outcome: Outcome, subject: Subject) -> Markup:
     places = [("summary", "Verdicts" if subject.with_claims else "Summary")]
     places += [(panel.spec.name, panel.results.problem) for panel in outcome.panels]
+    places += [("frontier", "Bytes")] if any(map(standing, outcome.panels)) else []
     places += [("time", "Time"), ("setup", "Set-up")]
     return tag("nav", tag("div", *(tag("a", text, href=f"#{place}") for place, text in places)))
 
@@ -94,6 +97,9 @@ def _summary(outcome: Outcome, subject: Subject, judged: Mapping[str, Sequence[F
         tag("h3", "Regret of the tuned algorithms"),
         tag("p", "Mean ± standard deviation over seeds, each algorithm at its best setting.", class_="sub"),
         _regrets(outcome.panels),
+        tag("h3", "Bytes sent at these settings"),
+        tag("p", "Of all encoded messages, up and down; means over seeds.", class_="sub"),
+        _bytes(outcome.panels),
         id="summary",
     )
 
@@ -153,7 +159,7 @@ def _criteria() -> Markup:
 
 
 def _regrets(panels: Sequence[Panel]) -> Markup:
-    names = list(dict.fromkeys(name for panel in panels for name in algorithms_of(panel.results)))
+    names = _names(panels)
     rows = []
     for panel in panels:
         best = best_of(panel.results)
@@ -170,8 +176,41 @@ def _regret_cell(group: Group | None, *, least: float) -> str:
     return tag("b", text) if group.mean("regret") == least else text
 
 
+def _bytes(panels: Sequence[Panel]) -> Markup:
+    names = _names(panels)
+    rows = []
+    for panel in panels:
+        best = best_of(panel.results)
+        cells = [amount(best[name].mean("bytes"), unit="B") if name in best else NOTHING for name in names]
+        rows.append((tag("a", panel.results.problem, href=f"#{panel.spec.name}"), *cells))
+    return table(["problem", *names], rows)
+
+
+def _frontier(panels: Sequence[Panel], drawings: Mapping[str, Drawings]) -> Iterator[Markup]:
+    """Regret against bytes, where our own algorithm ran beside those of the paper."""
+    found = [(panel, each) for panel in panels if (each := standing(panel)) is not None]
+    if not found:
+        return
+    said = [(tag("a", panel.results.problem, href=f"#{panel.spec.name}"), each.text) for panel, each in found]
+    drawn = [one for panel, _ in found if (one := drawings[panel.spec.name].bytes) is not None]
+    yield tag(
+        "section",
+        tag("h2", "Regret against bytes"),
+        tag("p", HOW, class_="sub"),
+        tag("ul", *(tag("li", tag("b", link), ": ", text) for link, text in said)),
+        legend(_names(panels)),
+        tag("div", *(chart(each.chart, label=each.label) for each in drawn), class_="charts"),
+        tag("p", "One point a setting, the tuned ones large; the broken line joins settings that none beats in both."),
+        id="frontier",
+    )
+
+
+def _names(panels: Sequence[Panel]) -> list[str]:
+    return list(dict.fromkeys(name for panel in panels for name in algorithms_of(panel.results)))
+
+
 def _times(panels: Sequence[Panel]) -> Markup:
-    names = list(dict.fromkeys(name for panel in panels for name in algorithms_of(panel.results)))
+    names = _names(panels)
     rows = []
     for panel in panels:
         taken = {name: [row.seconds for row in panel.results.rows if row.algorithm == name] for name in names}

@@ -31,7 +31,7 @@ def section(panel: Panel, *, judged: Sequence[Finding], drawn: Drawings) -> Mark
         tag("h2", f"{figure}{panel.spec.title}"),
         tag("p", f"{results.title()}. {'. '.join(notes)}{'.' if notes else ''}", class_="sub"),
         *((_claims(judged),) if judged else ()),
-        _legend(algorithms_of(results)),
+        legend(algorithms_of(results)),
         _charts(drawn.main, class_="charts main"),
         tag("h3", "Each algorithm at its tuned setting"),
         *_tuned(panel),
@@ -71,7 +71,8 @@ def _places(holds_at: Sequence[str]) -> str:
     return f"It holds at: {'; '.join(shown)}{f'; and {more} more' if more > 0 else ''}."
 
 
-def _legend(names: Sequence[str]) -> Markup:
+def legend(names: Sequence[str]) -> Markup:
+    """How each algorithm's lines and points look."""
     return tag("ul", *(_entry(*each) for each in charts.legend(names)), class_="legend")
 
 
@@ -154,7 +155,7 @@ def _sensitivity(panel: Panel, drawn: Sequence[Drawn]) -> Iterator[Markup]:
     yield tag("h3", f"Sensitivity to {', '.join(_varied_names(panel))}")
     how = "One parameter at a time, around each algorithm's tuned setting, which the large points show."
     yield tag("p", how, class_="sub")
-    yield _legend(list(dict.fromkeys(each.name for each, _ in panel.variations())))
+    yield legend(list(dict.fromkeys(each.name for each, _ in panel.variations())))
     yield _charts(drawn, class_="charts")
     rows = [
         (

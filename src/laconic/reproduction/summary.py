@@ -11,6 +11,7 @@ from laconic.reproduction.claims import CLAIMS, Finding, findings, untested
 from laconic.reproduction.conduct import Outcome, Panel
 from laconic.reproduction.drawing import algorithms_of
 from laconic.reproduction.naming import TUNED, setting
+from laconic.reproduction.standing import HOW, standing
 
 
 def summary(outcome: Outcome, *, with_claims: bool) -> str:
@@ -19,12 +20,22 @@ def summary(outcome: Outcome, *, with_claims: bool) -> str:
         *(_verdicts(outcome) if with_claims else ()),
         _by_algorithm(outcome.panels, "Regret, tuned: mean ± sd over seeds (γ, α)", _regret),
         _by_algorithm(outcome.panels, "Scalars sent at the tuned setting", lambda group: amount(group.mean("scalars"))),
+        _by_algorithm(
+            outcome.panels, "Bytes sent at the tuned setting", lambda group: amount(group.mean("bytes"), unit="B")
+        ),
+        *_standings(outcome.panels),
         _honest(outcome.panels),
         _by_algorithm(
             outcome.panels, "Seconds of a run at the tuned setting", lambda group: number(group.mean("seconds"))
         ),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _standings(panels: Sequence[Panel]) -> list[str]:
+    found = [each for panel in panels if (each := standing(panel)) is not None]
+    lines = [f"- {each.problem}: {each.text}" for each in found]
+    return [f"Regret against bytes. {HOW}", "\n".join(lines)] if lines else []
 
 
 def _verdicts(outcome: Outcome) -> list[str]:

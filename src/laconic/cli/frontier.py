@@ -1,0 +1,109 @@
+"""``laconic frontier``: what regret costs in bytes, over all algorithms and wires on one problem."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from laconic.cli import complete, options, sweep
+
+if TYPE_CHECKING:
+    from laconic.cli.request import Request
+    from laconic.experiments.frontier import Frontier
+
+PROBLEM = "cosine"
+
+Swept = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROBLEM",
+        help="A name that [bold]laconic list[/] shows, an [bold].npz[/] with arms, means and noise, or a "
+        "[bold]config.toml[/], whose algorithms are then swept.",
+        autocompletion=complete.problems,
+    ),
+]
+Folder = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="DIR",
+        help="Every finished run, results.parquet, config.toml, figure.png and figure.svg go here. "
+        "[dim]\\[default: frontier-PROBLEM][/]",
+        show_default=False,
+        rich_help_panel=sweep.OUTPUT,
+    ),
+]
+
+
+def frontier(
+    problem: Swept = PROBLEM,
+    algorithms: options.SweptAlgorithms = None,
+    kernel: options.Kernel = None,
+    gamma: options.SweptGamma = None,
+    lam: options.SweptLam = None,
+    alpha: options.SweptAlpha = None,
+    overrides: options.Overrides = None,
+    clients: options.SweptClients = None,
+    rounds: options.SweptRounds = None,
+    seeds: options.Seeds = None,
+    out: Folder = None,
+    jobs: sweep.Jobs = None,
+    as_json: sweep.Json = False,
+    quiet: sweep.Quiet = False,
+) -> None:
+    """Sweep every algorithm and wire over its own knob: which settings does none beat in both regret and bytes?
+
+    Draws regret against bytes, and marks what is best. Every finished run is saved at once. Stopped or killed, the same
+    command goes on where it was.
+    """
+    from laconic.cli.request import SWEEP, Words, understand
+
+    words = Words(
+        problem=problem,
+        algorithms=tuple(algorithms or ()),
+        clients=clients,
+        rounds=rounds,
+        seeds=seeds,
+        kernel=kernel,
+        gamma=gamma,
+        lam=lam,
+        alpha=alpha,
+        overrides=tuple(overrides or ()),
+    )
+    request = understand(words, unless=SWEEP)
+    folder = out or Path(f"frontier-{Path(problem).stem}")
+    found = _swept(request, folder=folder, jobs=jobs, quiet=quiet)
+    _say(found, folder=folder, as_json=as_json)
+
+
+def _swept(request: Request, *, folder: Path, jobs: int | None, quiet: bool) -> Frontier:
+    from laconic.experiments.frontier import frontier as sweep_all
+
+    try:
+        with sweep.one_interrupt(), sweep.watching(quiet=quiet) as watch:
+            return sweep_all(
+                request.problem,
+                algorithms=request.algorithms,
+                clients=request.clients,
+                rounds=request.rounds,
+                seeds=request.seeds,
+                out=folder,
+                jobs=jobs,
+                watch=watch,
+            )
+    except KeyboardInterrupt:
+        sweep.stopped(folder)
+
+
+def _say(found: Frontier, *, folder: Path, as_json: bool) -> None:
+    from laconic.cli import display
+    from laconic.experiments.output import files_in
+
+    if as_json:
+        rows = [point.as_dict() for point in found.points]
+        typer.echo(display.as_json({"points": rows, "files": [str(path) for path in files_in(folder)]}))
+        return
+    typer.echo(repr(found))
+    typer.echo(f"\nwrote {', '.join(map(str, files_in(folder)))}")

@@ -1,0 +1,302 @@
+"""The frontier: what regret costs in bytes, over all algorithms, wires and settings of each one's own knob."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from laconic.algorithms import (
+    Algorithm,
+    Alpha,
+    ApproxDisKernelUCB,
+    AskServer,
+    DisKernelUCB,
+    DisLinUCB,
+    LaconicUCB,
+    NKernelUCB,
+    OneKernelUCB,
+)
+from laconic.errors import LaconicError
+from laconic.experiments import regimes
+from laconic.experiments.compare import prepare, try_out
+from laconic.experiments.config import Experiment
+from laconic.experiments.grid import Params, expand, grid
+from laconic.experiments.output import Folder
+from laconic.experiments.parts import AlgorithmLike, ProblemLike, as_problem, name_of
+from laconic.experiments.results import Group, Results, short
+from laconic.experiments.schedule import Sweep, Watch, silent
+from laconic.experiments.store import Store, tasks_of
+from laconic.experiments.tuning import complete_only
+from laconic.kernels import Gaussian, Kernel
+from laconic.protocol.digests import AllPoints, Atoms
+from laconic.report.table import NOTHING, Table, amount, spread
+from laconic.runtimes.jobs import engine
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from laconic.report.frontier import Dot
+
+#: Algorithms whose clients cannot choose before a server has answered.
+WAITING = ("AskServer",)
+RUNS = "runs"  # the folder of finished runs
+BEST, BUT_FOR_WAITING = "●", "○"
+LEGEND = (
+    f"{BEST} no setting loses less for as few bytes, or sends fewer for as little regret\n"
+    f"{BUT_FOR_WAITING} none but such as need a round trip a decision"
+)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One setting: its regret and its bytes, and who is better in both."""
+
+    group: Group
+    family: str  # the algorithm and the variant of it
+    setting: str  # its knobs
+    regret: float
+    sd: float | None
+    bytes: float
+    waits: bool  # True where every decision needs a round trip
+    beaten_by: tuple[str, ...]  # labels of the settings that lose no more and send no more
+    beaten_by_patient: tuple[str, ...]  # those of them that choose without a round trip
+
+    @property
+    def label(self) -> str:
+        """The family and its knobs."""
+        return f"{self.family} {self.setting}".rstrip()
+
+    @property
+    def mark(self) -> str:
+        """The sign of a setting that is on the frontier; nothing for others."""
+        if not self.beaten_by:
+            return BEST
+        return BUT_FOR_WAITING if not self.beaten_by_patient and not self.waits else ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values: what ``--json`` prints."""
+        return {
+            "algorithm": self.group.algorithm,
+            "label": self.label,
+            "params": self.group.params,
+            "regret": self.regret,
+            "regret_sd": self.sd,
+            "bytes": self.bytes,
+            "scalars": self.group.mean("scalars"),
+            "seconds": self.group.mean("seconds"),
+            "non_dominated": not self.beaten_by,
+            "non_dominated_without_round_trips": not self.waits and not self.beaten_by_patient,
+            "round_trip_a_decision": self.waits,
+            "dominated_by": list(self.beaten_by),
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Frontier:
+    """Regret against bytes of many settings on one problem: a table where it is shown, a figure where it is plotted."""
+
+    results: Results
+
+    @cached_property
+    def points(self) -> tuple[Point, ...]:
+        """Every setting, those of one family together."""
+        return points_of(self.results)
+
+    @property
+    def best(self) -> tuple[Point, ...]:
+        """The settings than which none that chooses without a round trip is better in both, the cheapest first."""
+        return tuple(sorted((each for each in self.points if _on_the_line(each)), key=lambda each: each.bytes))
+
+    def table(self) -> Table:
+        """One line a setting."""
+        headers = ("setting", "regret", "bytes", "best", "round trip")
+        return Table(headers, rows=tuple(map(_cells, self.points)), caption=self.results.title())
+
+    def plot(self) -> Figure:
+        """Regret against bytes on a log axis, with a line through the best of those that need no round trips."""
+        from laconic.report.frontier import regret_against_bytes  # matplotlib is slow to import
+
+        title = f"What regret costs: {self.results.title()}"
+        return regret_against_bytes([_dot(point) for point in self.points], title=title)
+
+    def __repr__(self) -> str:
+        return f"{self.table().text()}\n{LEGEND}"
+
+    def _repr_html_(self) -> str:
+        return f"{self.table().html()}<pre>{LEGEND}</pre>"
+
+
+def frontier(
+    problem: ProblemLike = "cosine",
+    *,
+    algorithms: AlgorithmLike | Iterable[AlgorithmLike] | None = None,
+    kernel: Kernel | None = None,
+    lam: float | None = None,
+    alpha: Alpha | None = None,
+    clients: int | None = None,
+    rounds: int | None = None,
+    seeds: int | Iterable[int] = regimes.SEEDS,
+    out: str | PathLike[str] | None = None,
+    jobs: int | None = None,
+    watch: Watch = silent,
+) -> Frontier:
+    """Sweep algorithms and wires over their own knobs, and find what no other setting beats in regret and bytes.
+
+    Without ``algorithms`` these are `settings_for` the problem, with the kernel, λ and α given. With ``out`` every
+    finished run is kept in that folder, and the same call goes on where an earlier one was stopped. ``jobs`` runs at a
+    time take a core each, by default all there are.
+
+    >>> from laconic import Cosine, DisKernelUCB, frontier, grid
+    >>> found = frontier(Cosine(dim=3), algorithms=[DisKernelUCB(D=grid(1, 9))], clients=3, rounds=4, seeds=1, jobs=1)
+    >>> [point.label for point in found.points]
+    ['DisKernelUCB D=1', 'DisKernelUCB D=9']
+    """
+    resolved = as_problem(problem)
+    name = name_of(resolved, kind="problem")
+    sized = hasattr(resolved, "limits")
+    experiment = prepare(
+        settings_for(name, kernel=kernel, lam=lam, alpha=alpha) if algorithms is None else algorithms,
+        problem=resolved,
+        clients=regimes.CLIENTS if clients is None and not sized else clients,
+        rounds=regimes.rounds(name) if rounds is None and not sized else rounds,
+        seeds=seeds,
+        runtime="lockstep",
+    )
+    return _swept(experiment, out=None if out is None else Path(out), jobs=jobs, watch=watch)
+
+
+def settings_for(
+    problem: str, *, kernel: Kernel | None = None, lam: float | None = None, alpha: Alpha | None = None
+) -> list[Algorithm]:
+    """Every algorithm on each of its wires at some settings of its knob; γ, λ and α by the problem's name."""
+    usual = regimes.regime(problem)
+    shared: dict[str, Any] = {
+        "lam": usual.lam if lam is None else lam,
+        "alpha": usual.alpha if alpha is None else alpha,
+    }
+    exact: dict[str, Any] = {"kernel": Gaussian(usual.gamma) if kernel is None else kernel, **shared}
+    raw, statistics = grid("float64", "int8"), grid("paper", "compact")
+    offered: list[Algorithm] = [
+        LaconicUCB(**exact, delta=grid(0.5, 1.0, 2.0, 4.0, 8.0), digest=Atoms()),
+        LaconicUCB(**exact, delta=grid(0.5, 2.0, 8.0), digest=AllPoints()),
+        DisKernelUCB(**exact, wire=raw, D=grid(5.0, 20.0, 80.0)),
+        DisKernelUCB(**exact, wire=raw, D=grid(5.0, 20.0, 80.0), together=False),
+        ApproxDisKernelUCB(**exact, wire=statistics, D=grid(2.0, 5.0), qbar=grid(0.3, 1.0)),
+        DisLinUCB(**shared, wire=statistics, D=grid(5.0, 20.0, 80.0)),
+        OneKernelUCB(**exact, wire=raw),
+        NKernelUCB(**exact),
+        AskServer(**exact),
+    ]
+    return [single for each in offered for _, single in expand(each)]
+
+
+def _swept(experiment: Experiment, *, out: Path | None, jobs: int | None, watch: Watch) -> Frontier:
+    about = try_out(experiment)
+    folder = None if out is None else Folder(out, experiment=experiment)
+    tasks = tasks_of(experiment, name=about.problem)
+    where = engine(processes=jobs)
+    with _store(out) as store:
+        sweep = Sweep(store, engine=where, watch=watch)
+        with where.session():
+            sweep.complete(tasks, about={about.problem: about}, part="frontier")
+    results = complete_only(sweep.results(tasks, about=about), seeds=experiment.seeds)
+    found = Frontier(results)
+    if folder is not None and results.rows:
+        folder.save(results)
+        folder.draw(found.plot())
+    if sweep.failures:
+        raise LaconicError(f"{len(sweep.failures)} runs failed, the first with: {sweep.failures[0].why}")
+    return found
+
+
+@contextmanager
+def _store(out: Path | None) -> Iterator[Store]:
+    """Where finished runs are kept; for as long as the sweep lasts where nobody said."""
+    if out is not None:
+        yield Store(out / RUNS)
+        return
+    with TemporaryDirectory(prefix="laconic-") as folder:
+        yield Store(Path(folder))
+
+
+def points_of(results: Results) -> tuple[Point, ...]:
+    """The settings of results with who beats whom, those of one family together."""
+    groups = results.groups
+    families = [family_of(group) for group in groups]
+    placed = sorted(range(len(groups)), key=lambda place: families.index(families[place]))
+    alike = {family: [groups[i].params for i in placed if families[i] == family] for family in families}
+    settings = {i: _setting(groups[i].params, rivals=alike[families[i]]) for i in placed}
+    labels = {i: f"{families[i]} {settings[i]}".rstrip() for i in placed}
+    beaten = {i: [j for j in placed if dominates(groups[j], groups[i])] for i in placed}
+    return tuple(
+        Point(
+            group=groups[i],
+            family=families[i],
+            setting=settings[i],
+            regret=groups[i].mean("regret") or 0.0,
+            sd=groups[i].sd("regret"),
+            bytes=groups[i].mean("bytes") or 0.0,
+            waits=groups[i].algorithm in WAITING,
+            beaten_by=tuple(labels[j] for j in beaten[i]),
+            beaten_by_patient=tuple(labels[j] for j in beaten[i] if groups[j].algorithm not in WAITING),
+        )
+        for i in placed
+    )
+
+
+def dominates(one: Group, other: Group, *, cost: str = "bytes") -> bool:
+    """Whether the mean regret and the mean cost of the one are no larger than those of the other, and not the same."""
+    mine, theirs = ((group.mean("regret") or 0.0, group.mean(cost) or 0.0) for group in (one, other))
+    return mine != theirs and mine[0] <= theirs[0] and mine[1] <= theirs[1]
+
+
+def family_of(group: Group) -> str:
+    """The algorithm, and which variant of it."""
+    if group.params.get("together") is False:
+        return f"{group.algorithm} alone"
+    return f"{group.algorithm} all points" if group.params.get("digest") == "AllPoints" else group.algorithm
+
+
+#: How knobs are written; a wire is known by its name alone.
+_WRITTEN = {"delta": "δ=", "wire": ""}
+
+
+def _setting(own: Params, *, rivals: Sequence[Params]) -> str:
+    """The knobs in which settings of one family differ."""
+    differing = [key for key, value in own.items() if any(rival.get(key) != value for rival in rivals)]
+    return " ".join(f"{_WRITTEN.get(key, f'{key}=')}{short(own[key])}" for key in differing)
+
+
+def _on_the_line(point: Point) -> bool:
+    return not point.waits and not point.beaten_by_patient
+
+
+def _cells(point: Point) -> tuple[str, ...]:
+    return (
+        point.label,
+        spread(point.regret, point.sd),
+        amount(point.bytes, unit="B") if point.bytes else "0",
+        point.mark,
+        "yes" if point.waits else NOTHING,
+    )
+
+
+def _dot(point: Point) -> Dot:
+    from laconic.report.frontier import Dot  # matplotlib, see plot
+
+    return Dot(
+        family=point.family,
+        algorithm=point.group.algorithm,
+        label=point.label,
+        bytes=point.bytes,
+        regret=point.regret,
+        sd=point.sd or 0.0,
+        marked=_on_the_line(point),
+        waits=point.waits,
+    )
