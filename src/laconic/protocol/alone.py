@@ -40,6 +40,9 @@ def upload(turn: Turn, member: Member, message: Upload) -> None:
 
 def _checked(hub: Hub, member: Member, message: Upload) -> Uploaded:
     """The observations of an upload that are new."""
+    if message.first + len(message.payload.values.get("rewards", ())) <= member.known:
+        # All of it came before; its numbers of points are those of that time.
+        return Uploaded(number=member.number, points=np.empty((0, hub.plan.belief.dim)), rewards=np.empty(0))
     X, y = read_upload(hub, member, message)
     known = member.known - message.first
     return Uploaded(number=member.number, points=X[known:], rewards=y[known:])
@@ -50,6 +53,10 @@ def read_upload(hub: Hub, member: Member, message: Upload) -> tuple[Floats, Floa
     if message.first > member.known:
         raise RemoteProtocolError(
             f"client {member.number} sends observations from {message.first} on, and {member.known} are known"
+        )
+    if message.first < member.known and hub.plan.wire.by_reference:
+        raise RemoteProtocolError(
+            f"client {member.number} sends some of its {member.known} known observations again with others"
         )
     belief, values = hub.plan.belief, message.payload.values
     known = libraries(hub, member)
@@ -131,7 +138,7 @@ def send(turn: Turn, number: int) -> None:
     reader = Reader(
         base=member.base,
         own=own,
-        libraries=known.received(0) if whole else known,
+        libraries=known,
         wire=hub.plan.wire,
     )
     sent = digest.address(hub.log, hub.edition, reader)
@@ -175,8 +182,8 @@ def greeted(turn: Turn, member: Member) -> None:
 def shelved(turn: Turn, number: int) -> Member:
     """A member greets: of the points that came down both keep those that it has."""
     member = turn.hub.members[number]
-    count = 0 if member.hello is None else member.hello.library
-    return turn.change_member(number, libraries=libraries(turn.hub, member).received(count))
+    count, mark = (0, 0) if member.hello is None else (member.hello.library, member.hello.shelf)
+    return turn.change_member(number, libraries=libraries(turn.hub, member).received(count, mark=mark))
 
 
 def work(hub: Hub) -> Work:

@@ -1,12 +1,14 @@
 """Parcels: points in a row as they travel, each in the form that it needs, or by a number if the other side knows it.
 
 Each side of a link keeps two **libraries**: the points that went up on it and those that came down, each once, in the
-order in which they first went. A point in one of them travels as its number there, so that none crosses twice.
+order in which they first went. A point in one of them travels as its number there, so that none crosses twice. One
+side may know more than the other while messages are on their way, so that no number depends on how much is known.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 
@@ -40,11 +42,6 @@ class Libraries:
         place = self.up.row_of(x)
         return 2 * place + 1 if place >= 0 else -1
 
-    @property
-    def beyond(self) -> int:
-        """The first number that no point has."""
-        return 2 * max(self.down.rows.size, self.up.rows.size)
-
     def at(self, numbers: np.ndarray) -> Floats:
         """The points of these numbers."""
         places = numbers.astype(np.int64) // 2
@@ -65,9 +62,18 @@ class Libraries:
         """After these points came down."""
         return Libraries(up=self.up, down=with_points(self.down, X))
 
-    def received(self, count: int) -> Libraries:
-        """With the first ``count`` of those that came down, as the rest was lost."""
-        return Libraries(up=self.up, down=first_points(self.down, count))
+    def received(self, count: int, *, mark: int) -> Libraries:
+        """With the first ``count`` of those that came down, as the rest was lost; none if their hash is another."""
+        shelf = first_points(self.down, count)
+        same = shelf.rows.size == count and library_mark(shelf) == mark
+        return Libraries(up=self.up, down=shelf if same else first_points(self.down, 0))
+
+
+def library_mark(library: GrowingPoints) -> int:
+    """A hash of the points of a library in their order; 0 for none."""
+    if library.rows.size == 0:
+        return 0
+    return int.from_bytes(blake2b((library.rows.values + 0.0).tobytes(), digest_size=8).digest(), "little")
 
 
 def with_points(library: GrowingPoints, X: Floats) -> GrowingPoints:
@@ -91,7 +97,8 @@ def packed(
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Points as the values and records of a payload; what there is nothing of is left out.
 
-    A point that comes twice goes once, and then by a number beyond those that are known.
+    A point that comes twice goes once, and then as its number among those of this parcel that go as they are; numbers
+    in a library follow after these.
     """
     numbers = np.full(len(X), -1, dtype=np.int64)
     form = np.asarray(wire.form_of(X))
@@ -114,15 +121,15 @@ def packed(
 def _numbers(X: Floats, known: Libraries) -> list[int]:
     """The number of each point, −1 for one that travels as it is."""
     fresh: dict[bytes, int] = {}
-    numbers = []
-    for x in X:
-        number = known.number_of(x)
-        if number < 0 and key(x) in fresh:
-            number = known.beyond + fresh[key(x)]
-        elif number < 0:
+    places, repeats = [known.number_of(x) for x in X], []
+    for x, place in zip(X, places, strict=True):
+        is_new = place < 0 and key(x) not in fresh
+        repeats.append(-1 if is_new or place >= 0 else fresh[key(x)])
+        if is_new:
             fresh[key(x)] = len(fresh)
-        numbers.append(number)
-    return numbers
+    return [
+        len(fresh) + place if place >= 0 else repeat for place, repeat in zip(places, repeats, strict=True)
+    ]
 
 
 def unpacked(
@@ -152,13 +159,12 @@ def unpacked(
 
 
 def _referred(numbers: np.ndarray, fresh: Floats, known: Libraries) -> Floats:
-    """The points of numbers, of which those beyond the ones known are of this parcel."""
-    beyond = numbers.astype(np.int64) - known.beyond
+    """The points of numbers, of which the first are of this parcel."""
+    places = numbers.astype(np.int64)
+    here = places < len(fresh)
     points = np.empty((len(numbers), fresh.shape[1]))
-    points[beyond < 0] = known.at(numbers[beyond < 0])
-    if int(beyond.max(initial=-1)) >= len(fresh):
-        raise RemoteProtocolError(f"a point of number {int(numbers.max())}, where {len(fresh)} are new")
-    points[beyond >= 0] = fresh[beyond[beyond >= 0]]
+    points[here] = fresh[places[here]]
+    points[~here] = known.at(places[~here] - len(fresh))
     return points
 
 

@@ -13,7 +13,7 @@ from laconic.canonical import table_bytes
 from laconic.errors import LaconicError, RemoteProtocolError
 from laconic.protocol.client import Client
 from laconic.protocol.codec import Codec
-from laconic.protocol.messages import Down, Label, Part, SetAside, Up, Upload
+from laconic.protocol.messages import Down, Label, Part, SetAside, Up
 from laconic.protocol.outcome import BuildOnce, Outcome, Share, build_alone
 from laconic.protocol.records import Record
 from laconic.protocol.roster import Patience
@@ -46,7 +46,8 @@ class World:
         self.plan = algorithm.plan(schedule.dim)
         self.plan_table = table_bytes(self.plan.table)
         self.codec = Codec(self.plan)
-        self.journal = Journal(self.plan)
+        liars = frozenset({str(schedule.clients - 1)} if schedule.hostile else ())
+        self.journal = Journal(self.plan, liars=liars)
         self.patience = Patience(seconds=schedule.seconds, quorum=schedule.quorum)
         self.share: Share = BuildOnce() if schedule.shared else build_alone
         self.links: dict[int, Link] = {}
@@ -62,6 +63,7 @@ class World:
             machine=Server(self.plan, members=members, term=self.random_number(), patience=self.patience)
         )
         self.server.running.tick(self.now)
+        self.journal.edited(self.server.running.hub)
         self.server.state = server_state(self.server.running)
         self.server.store.append(self.server.running.opened, after=self.server.state)
         self.clients = [self._client(index) for index in range(schedule.clients)]
@@ -109,7 +111,39 @@ class World:
         """Some arms: of a catalogue, so that points repeat, and new ones."""
         draw = self.draws()
         fresh = draw.uniform(-1, 1, (2, self.schedule.dim))
-        return np.concatenate([self.catalogue[draw.choice(6, size=2, replace=False)], fresh])
+        arms = np.concatenate([self.catalogue[draw.choice(6, size=2, replace=False)], fresh])
+        return self._rougher(arms, draw) if self.compresses else arms
+
+    @property
+    def compresses(self) -> bool:
+        """Whether points travel in few bits, and by numbers where they are known."""
+        return self.plan.wire.by_reference
+
+    def _rougher(self, points: Floats, draw: np.random.Generator) -> Floats:
+        """Most points near those of the catalogue; a few beyond what the wire expects."""
+        near = self.catalogue[draw.integers(6, size=len(points))] + 0.02 * draw.integers(-2, 3, points.shape)
+        points = np.where(draw.random((len(points), 1)) < 0.8, near, points)
+        return np.where(draw.random((len(points), 1)) < 0.02, 3.0 * points, points)
+
+    def seen_elsewhere(self, event: Event) -> Floats:
+        """Points to learn from: a few, or so many that it pays to send less than all of them."""
+        if not self.compresses:
+            return self.arms()[: 1 + event.pick(1, 3)]
+        many = [1, 3, 10, 40, 80][event.pick(1, 5)]
+        return np.concatenate([self._rougher(self.arms(), self.draws(100 + place)) for place in range(many)])[:many]
+
+    def rewards(self, points: Floats) -> list[float]:
+        """A reward for each point, as it will travel unlike every other."""
+        draw, found, taken = self.draws(1), list[float](), set(self.journal.seen)
+        for point in points:
+            reward = float(draw.normal())
+            if self.compresses and draw.random() < 0.02:  # one that needs more bits
+                reward *= 64.0
+            while (travels := self.journal.rounded(point, reward)[1]) in taken:
+                reward = float(draw.normal())
+            taken.add(travels)
+            found.append(reward)
+        return found
 
     def new_link(self, node: ClientNode) -> Link:
         """A new link of a client."""
@@ -173,25 +207,16 @@ class World:
             changed = hostile.twisted(message, draw)
         note = None
         if isinstance(changed, Part) and changed.phase + 1 == len(self.plan.phases):
-            note = self.journal.noted(node.running, changed, twisted=node.hostile)
-        if isinstance(changed, Upload) and node.hostile:
-            self._lied(changed)
+            note = self.journal.noted(node.running, changed)
         envelope = Envelope(self.codec.encode(changed), note=note, kind=type(changed).__name__)
         node.effects.append(Send(node.link.number, envelope))
-
-    def _lied(self, upload: Upload) -> None:
-        values = upload.payload.values
-        for point, reward in zip(values["points"], values["rewards"], strict=True):
-            self.journal.observed(point, float(reward), honest=False)
 
     def lie(self, node: ClientNode, message: Up) -> None:
         """A hostile member sends something that its client never said."""
         assert node.link is not None
         note = None
         if isinstance(message, Part) and message.phase + 1 == len(self.plan.phases):
-            note = self.journal.noted(node.running, message, twisted=True)
-        if isinstance(message, Upload):
-            self._lied(message)
+            note = self.journal.noted(node.running, message)
         node.link.send_up(Envelope(self.codec.encode(message), note=note, kind=type(message).__name__))
 
     # -- the server's events -------------------------------------------------------------------------------------
