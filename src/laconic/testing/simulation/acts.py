@@ -46,7 +46,7 @@ def _choose(world: World, node: ClientNode) -> Decision:
 def act(world: World, event: Event) -> None:
     """Choose and report the reward."""
     node = _client(world, event)
-    if node is not None and world.compresses and event.chance(1, 0.3):
+    if node is not None and world.compresses and event.chance(1, 0.25):
         learn(world, event)
     elif node is not None:
         decision = _choose(world, node)
@@ -66,7 +66,7 @@ def _observe(world: World, node: ClientNode, decision: Decision, *, by_id: bool)
         _observe_lost(world, node, decision, reward)
         by_id = False
     node.open.remove(decision)
-    known = world.journal.observed(decision.point[0], reward, name=node.name)
+    (known,) = world.journal.observed(decision.point, [reward], name=node.name)
     node.reported[decision.id] = decision, known
     world.say(f"client {node.name} observed {decision.id}" + (" by its id" if by_id else ""))
 
@@ -98,7 +98,7 @@ def learn(world: World, event: Event) -> None:
         return
     points = world.seen_elsewhere(event)
     rewards = world.rewards(points)
-    known = [world.journal.observed(*each, name=node.name) for each in zip(points, rewards, strict=True)]
+    known = world.journal.observed(points, rewards, name=node.name)
     world.say(f"client {node.name} learnt {len(known)} from elsewhere")
     world.at_client(node, lambda client: client.learn(points, rewards), answer=lambda: node.acknowledged.extend(known))
 

@@ -92,18 +92,14 @@ class Journal:
     taken: dict[Label, dict[int, Contents]] = field(default_factory=dict)  # parts of last phases
     lies: set[float] = field(default_factory=set)
 
-    def rounded(self, point: Floats, reward: float) -> tuple[Floats, float]:
-        """An observation as it travels."""
-        points, rewards = self.plan.rounded(point[None], np.array([reward]))
-        return points[0], float(rewards[0])
-
-    def observed(self, point: Floats, reward: float, *, name: str) -> float:
-        """An observation was made; its reward as it travels."""
-        point, reward = self.rounded(point, reward)
-        self.seen[reward] = Seen(point, name, order=len(self.seen))
+    def observed(self, points: Floats, rewards: Sequence[float], *, name: str) -> list[float]:
+        """Observations were made; their rewards as they travel."""
+        X, y = self.plan.rounded(points, np.array(rewards))
+        for point, reward in zip(X, y.tolist(), strict=True):
+            self.seen[reward] = Seen(point, name, order=len(self.seen))
         if name in self.liars:
-            self.lies.add(reward)
-        return reward
+            self.lies.update(y.tolist())
+        return list(map(float, y))
 
     def noted(self, client: Client, part: Part) -> PartNote:
         """What a part has, by the history of its sender."""
@@ -113,8 +109,7 @@ class Journal:
         if last.shows_points:
             points, meant = part.payload.values["points"], part.payload.values["rewards"]
             if twisted:
-                for x, y in zip(points, meant, strict=True):
-                    self.observed(x, float(y), name=name)
+                self.observed(points, meant, name=name)
             return PartNote(Contents(tuple(map(float, meant))))
         first = 0 if last.replaces else client.learner.covered
         return PartNote(Contents(tuple(map(float, rewards[first : part.upto])), known=not twisted))

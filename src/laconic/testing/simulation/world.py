@@ -13,7 +13,8 @@ from laconic.canonical import table_bytes
 from laconic.errors import LaconicError, RemoteProtocolError
 from laconic.protocol.client import Client
 from laconic.protocol.codec import Codec
-from laconic.protocol.messages import Down, Label, Part, SetAside, Up
+from laconic.protocol.digests import Held
+from laconic.protocol.messages import Digested, Down, Label, Part, SetAside, Up
 from laconic.protocol.outcome import BuildOnce, Outcome, Share, build_alone
 from laconic.protocol.records import Record
 from laconic.protocol.roster import Patience
@@ -129,21 +130,19 @@ class World:
         """Points to learn from: a few, or so many that it pays to send less than all of them."""
         if not self.compresses:
             return self.arms()[: 1 + event.pick(1, 3)]
-        many = [1, 3, 10, 40, 80][event.pick(1, 5)]
-        return np.concatenate([self._rougher(self.arms(), self.draws(100 + place)) for place in range(many)])[:many]
+        draw, many = self.draws(), [2, 8, 20, 40][event.pick(1, 4)]
+        return self._rougher(draw.uniform(-1, 1, (many, self.schedule.dim)), draw)
 
     def rewards(self, points: Floats) -> list[float]:
         """A reward for each point, as it will travel unlike every other."""
-        draw, found, taken = self.draws(1), list[float](), set(self.journal.seen)
-        for point in points:
-            reward = float(draw.normal())
-            if self.compresses and draw.random() < 0.02:  # one that needs more bits
-                reward *= 64.0
-            while (travels := self.journal.rounded(point, reward)[1]) in taken:
-                reward = float(draw.normal())
-            taken.add(travels)
-            found.append(reward)
-        return found
+        draw, taken = self.draws(1), self.journal.seen
+        while True:
+            rewards = draw.normal(size=len(points))
+            if self.compresses:  # some need more bits
+                rewards *= np.where(draw.random(len(points)) < 0.02, 64.0, 1.0)
+            travels = self.plan.rounded(points, rewards)[1].tolist()
+            if len(set(travels)) == len(travels) and not any(each in taken for each in travels):
+                return list(map(float, rewards))
 
     def new_link(self, node: ClientNode) -> Link:
         """A new link of a client."""
@@ -164,7 +163,7 @@ class World:
     ) -> Outcome[Up]:
         """Let an event happen at a client, check what must hold, and put its effects in line."""
         client = node.running
-        before, held = node.state, client.session.held
+        before, held, version = node.state, client.session.held, client.held
         try:
             outcome = call(client)
         except LaconicError:
@@ -177,7 +176,7 @@ class World:
         if not node.hostile:
             invariants.check_step(node, held, client, known=self.went_back)
             if client.session.held != held:
-                self.say(f"client {node.name} is in {_label(client.session.held)}")
+                self.say(f"client {node.name} is in {_label(client.session.held)}{_made_of(client, version)}")
                 invariants.check_mark(node, self.journal)
         behind, node.unwritten = node.unwritten, []
         self._put(node, (*behind, *outcome.keep), after)
@@ -240,7 +239,7 @@ class World:
         self._put(self.server, outcome.keep, after)
         for link, message in outcome.send:
             self._check_aside(link, message)
-            self.server.effects.append(Send(link, Envelope(self.codec.encode(message), kind=type(message).__name__)))
+            self.server.effects.append(Send(link, Envelope(self.codec.encode(message), kind=_kind(message))))
         self._finish(self.server, outcome)
         return outcome
 
@@ -365,3 +364,22 @@ class World:
 
 def _label(label: Label) -> str:
     return f"{label.number} of term {label.term:x}"
+
+
+def _kind(message: Down) -> str:
+    """What the trace calls a message."""
+    whole = isinstance(message, Digested) and message.whole
+    return type(message).__name__ + (" whole" if whole else "")
+
+
+def _made_of(client: Client, before: Held | None) -> str:
+    """What the version that a client holds is made of, for the trace."""
+    held = client.held
+    if held is None:
+        return ""
+    if held.atoms is None:
+        return f": {held.built.length} points" + (" instead of atoms" if before and before.atoms is not None else "")
+    kept = {x.tobytes() for x in held.atoms}
+    old = () if before is None or before.atoms is None else before.atoms
+    dropped = sum(x.tobytes() not in kept for x in old)
+    return f": {len(kept)} atoms for {held.built.length} points" + (f", {dropped} dropped" if dropped else "")
