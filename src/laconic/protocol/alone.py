@@ -108,11 +108,13 @@ def serve(turn: Turn) -> None:
     digest = _digest(turn.hub)
     for number in list(turn.hub.asks):
         member = turn.hub.members[number]
-        if not _lacks(turn.hub, member, upto=len(turn.hub.log)):
+        stays = turn.hub.unbuilt is turn.hub.log  # it would not be built this time either
+        upto = digest.reach(turn.hub.edition) if stays else len(turn.hub.log)
+        if not _lacks(turn.hub, member, upto=upto):
             if turn.hub.asks[number]:
                 _answered(turn, number)
                 turn.tell(number, NothingNew(version=member.held.number))
-        elif digest.due(turn.hub.log, turn.hub.edition, base=member.base):
+        elif not stays and digest.due(turn.hub.log, turn.hub.edition, base=member.base):
             if turn.hub.owed is None:
                 turn.change(owed=turn.hub.log)
         else:
@@ -199,7 +201,7 @@ def work(hub: Hub) -> Work:
 def built(turn: Turn, edition: object) -> None:
     """An edition is there."""
     if isinstance(edition, Exception):
-        turn.change(owed=None)
+        turn.change(owed=None, unbuilt=turn.hub.owed)
         turn.dropped = f"no edition could be built: {edition}"
         return
     turn.change(owed=None, edition=edition)

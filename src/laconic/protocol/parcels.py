@@ -7,6 +7,7 @@ side may know more than the other while messages are on their way, so that no nu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -20,6 +21,14 @@ from laconic.protocol.wire import Wire
 #: The names of a parcel's arrays: points in each form, then the numbers of those that are known.
 FORMS = ("points", "wide", "exact")
 REFERENCE = len(FORMS)
+#: The types that their entries may have, on any wire, with those of the rewards that go beside them.
+TYPES: Mapping[str, tuple[str, ...]] = {
+    "points": ("int8", "float64", "float32", "float16"),
+    "rewards": ("float16", "float64", "float32"),
+    "wide": ("int16",),
+    "exact": ("float32",),
+    "ids": ("uint8", "uint16", "uint32"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +123,8 @@ def packed(
         values["ids"] = _narrowest(numbers[form == REFERENCE])
         if not len(values["points"]):
             del values["points"]
-    records = {} if len(set(form.tolist())) < 2 else {"forms": _two_bits(form)}
+    kinds = sorted(set(form.tolist()))
+    records = {} if len(kinds) < 2 else {"forms": _marks(form, kinds)}
     return values, records
 
 
@@ -176,7 +186,7 @@ def _order(parts: dict[int, Floats], forms: np.ndarray | None, count: int, *, re
         if len(filled) > 1:
             raise RemoteProtocolError("points in several forms do not say their order")
         return np.full(count, filled[0] if filled else 0)
-    order = _of_two_bits(forms, count)
+    order = _of_marks(forms, count, sorted(filled))
     for form in range(REFERENCE + 1):
         if int((order == form).sum()) != counts.get(form, 0):
             raise RemoteProtocolError(f"{counts.get(form, 0)} points of form {form}, and the order has another number")
@@ -188,16 +198,24 @@ def _narrowest(numbers: np.ndarray) -> np.ndarray:
     return numbers.astype(np.uint8 if largest < 2**8 else np.uint16 if largest < 2**16 else np.uint32)
 
 
-def _two_bits(form: np.ndarray) -> np.ndarray:
-    """Four forms a byte."""
-    padded = np.zeros(-(-len(form) // 4) * 4, dtype=np.uint8)
-    padded[: len(form)] = form
-    quads = padded.reshape(-1, 4)
-    return np.asarray(quads[:, 0] | quads[:, 1] << 2 | quads[:, 2] << 4 | quads[:, 3] << 6, dtype=np.uint8)
+def _marks(form: np.ndarray, kinds: list[int]) -> np.ndarray:
+    """Which of the kinds that there are each point is of: a bit for each where there are two, and else two bits."""
+    place = np.searchsorted(kinds, form).astype(np.uint8)
+    bits = np.unpackbits(place[:, None], axis=1, bitorder="little")[:, : _width(kinds)]
+    return np.packbits(bits.reshape(-1), bitorder="little")
 
 
-def _of_two_bits(packed: np.ndarray, count: int) -> np.ndarray:
-    if packed.dtype != np.uint8 or packed.ndim != 1 or len(packed) != -(-count // 4):
+def _of_marks(packed: np.ndarray, count: int, kinds: list[int]) -> np.ndarray:
+    width = _width(kinds)
+    if packed.dtype != np.uint8 or packed.ndim != 1 or len(packed) != -(-count * width // 8):
         raise RemoteProtocolError(f"the order of {count} points does not have {packed.size} bytes")
-    quads = np.stack([packed >> shift & 3 for shift in (0, 2, 4, 6)], axis=1)
-    return quads.reshape(-1)[:count]
+    bits = np.unpackbits(packed, count=count * width, bitorder="little").reshape(count, width)
+    place = bits @ (1 << np.arange(width))
+    if int(place.max(initial=0)) >= len(kinds):
+        raise RemoteProtocolError(f"a point of kind {int(place.max())}, where there are {len(kinds)}")
+    return np.array(kinds)[place]
+
+
+def _width(kinds: list[int]) -> int:
+    """How many bits tell these kinds apart."""
+    return 1 if len(kinds) <= 2 else 2

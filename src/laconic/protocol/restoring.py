@@ -10,7 +10,7 @@ from laconic.atoms import Certificate
 from laconic.beliefs import Belief, belief_hash
 from laconic.canonical import table_from
 from laconic.checks import require_number
-from laconic.errors import InputError, PlanMismatch, RemoteProtocolError
+from laconic.errors import InputError, KernelError, PlanMismatch, RemoteProtocolError
 from laconic.growing import GrowingPoints
 from laconic.protocol import alone, together
 from laconic.protocol import server as servers
@@ -286,8 +286,12 @@ def restore_server(
         raise RemoteProtocolError("there are no records to restore a server from")
     away = {number: _gone(member) for number, member in hub.members.items()}
     digest = plan.digest
-    edition = hub.edition if digest is None or not len(hub.log) else digest.build(hub.log, hub.edition)
-    server.hub = replace(hub, term=term, patience=server.hub.patience, members=away, links={}, edition=edition)
+    server.hub = replace(hub, term=term, patience=server.hub.patience, members=away, links={})
+    if digest is not None and len(hub.log):
+        try:
+            server.hub = replace(server.hub, edition=digest.build(hub.log, hub.edition))
+        except (InputError, KernelError):  # a server that could not build of this log before goes on without
+            server.hub = replace(server.hub, unbuilt=hub.log)
     return server, Outcome(keep=(server.opened,))
 
 
