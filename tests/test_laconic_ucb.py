@@ -136,12 +136,11 @@ def test_strange_problems_are_played_to_their_end(how: str) -> None:
         assert played.syncs == 0  # nobody else has anything to say
 
 
-def played_alike(algorithm: LaconicUCB, problem: Problem, **sizes: int) -> Run:
+def played_alike(algorithm: LaconicUCB, problem: Problem, *, clients: int, rounds: int) -> Run:
     """The run, which must be the same in lockstep and event by event through bytes, and finite."""
-    fast = run(algorithm, problem, **sizes)
-    through_bytes = Delivery(through_bytes=True)
-    instance = problem.instance(seed=0, **sizes)
-    slow = loopback.play(algorithm, instance, seed=0, delivery=through_bytes, **sizes)
+    fast = run(algorithm, problem, clients=clients, rounds=rounds)
+    instance, delivery = problem.instance(seed=0, clients=clients, rounds=rounds), Delivery(through_bytes=True)
+    slow = loopback.play(algorithm, instance, seed=0, clients=clients, rounds=rounds, delivery=delivery)
     assert (fast.choices == slow.choices).all()
     assert fast.versions == slow.versions
     assert fast.bytes == slow.bytes

@@ -108,7 +108,9 @@ def test_arrays_are_found_where_they_were_put(dtype: str, count: int) -> None:
         assert (place.dtype, place.shape) == (array.dtype.name, array.shape)
         assert data[place.start : place.stop] == array.tobytes()
     entries = sum(array.nbytes for array in {**sent.values, **sent.records}.values())
-    sizes = 2 * (1 if count < 2**7 else 2 if count < 2**14 else 3)  # of points and of weights; that of the mean follows, and the rest's
+    sizes = 2 * (
+        1 if count < 2**7 else 2 if count < 2**14 else 3
+    )  # of points and of weights; that of the mean follows, and the rest's
     assert len(data) == 1 + sizes + entries
 
 

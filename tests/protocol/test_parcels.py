@@ -118,7 +118,11 @@ def test_numbers_mean_the_same_to_a_side_that_knows_more(
 ) -> None:
     """Messages cross: when one is read, its reader may have sent or received others that its writer did not know of."""
     values, records = packed(POINTS[which], WIRE, libraries(up, down))
-    for ahead in (libraries([*up, *more], down), libraries(up, [*down, *more]), libraries([*up, *more], [*down, *more])):
+    for ahead in (
+        libraries([*up, *more], down),
+        libraries(up, [*down, *more]),
+        libraries([*up, *more], [*down, *more]),
+    ):
         np.testing.assert_array_equal(unpacked(values, records, WIRE, ahead, dim=2), POINTS[which])
 
 

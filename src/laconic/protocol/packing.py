@@ -1,7 +1,8 @@
 """Payloads as msgpack: by place where they follow a layout, with names and shapes where they do not.
 
-What follows a tight layout is one run of bytes (`laconic.protocol.tight`). Elsewhere an array is an extension: its code says the type of the entries, which follow little-endian. One that travels by name
-has its number of axes and its shape, as 32-bit numbers, before them. What goes in comes out: same type, shape and bits.
+What follows a tight layout is one run of bytes (`laconic.protocol.tight`). Elsewhere an array is an extension: its code
+says the type of the entries, which follow little-endian. One that travels by name has its number of axes and its shape,
+as 32-bit numbers, before them. What goes in comes out: same type, shape and bits.
 """
 
 from __future__ import annotations
@@ -233,7 +234,9 @@ def _loosened(data: bytes, layout: Layout | None, dim: int) -> Payload:
     arrays: dict[str, np.ndarray] = {}
     for name, dtype, shape, start, stop in tight.places(data, layout, dim=dim):
         arrays[name] = _flat(CODES[np.dtype(dtype)], memoryview(data)[start:stop]).reshape(shape)
-    values, records = ({name: arrays[name] for name in part if name in arrays} for part in (layout.values, layout.records))
+    values, records = (
+        {name: arrays[name] for name in part if name in arrays} for part in (layout.values, layout.records)
+    )
     return Payload(values=values, records=records)
 
 

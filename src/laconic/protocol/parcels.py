@@ -137,9 +137,7 @@ def _numbers(X: Floats, known: Libraries) -> list[int]:
         repeats.append(-1 if is_new or place >= 0 else fresh[key(x)])
         if is_new:
             fresh[key(x)] = len(fresh)
-    return [
-        len(fresh) + place if place >= 0 else repeat for place, repeat in zip(places, repeats, strict=True)
-    ]
+    return [len(fresh) + place if place >= 0 else repeat for place, repeat in zip(places, repeats, strict=True)]
 
 
 def unpacked(
@@ -201,13 +199,13 @@ def _narrowest(numbers: np.ndarray) -> np.ndarray:
 def _marks(form: np.ndarray, kinds: list[int]) -> np.ndarray:
     """Which of the kinds that there are each point is of: a bit for each where there are two, and else two bits."""
     place = np.searchsorted(kinds, form).astype(np.uint8)
-    bits = np.unpackbits(place[:, None], axis=1, bitorder="little")[:, : _width(kinds)]
+    bits = np.unpackbits(place[:, None], axis=1, bitorder="little")[:, : _width(len(kinds))]
     return np.packbits(bits.reshape(-1), bitorder="little")
 
 
 def _of_marks(packed: np.ndarray, count: int, kinds: list[int]) -> np.ndarray:
-    width = _width(kinds)
-    if packed.dtype != np.uint8 or packed.ndim != 1 or len(packed) != -(-count * width // 8):
+    width = _width(len(kinds))
+    if packed.dtype != np.uint8 or packed.ndim != 1 or len(packed) != marks_size(count, kinds=len(kinds)):
         raise RemoteProtocolError(f"the order of {count} points does not have {packed.size} bytes")
     bits = np.unpackbits(packed, count=count * width, bitorder="little").reshape(count, width)
     place = bits @ (1 << np.arange(width))
@@ -216,6 +214,11 @@ def _of_marks(packed: np.ndarray, count: int, kinds: list[int]) -> np.ndarray:
     return np.array(kinds)[place]
 
 
-def _width(kinds: list[int]) -> int:
-    """How many bits tell these kinds apart."""
-    return 1 if len(kinds) <= 2 else 2
+def marks_size(count: int, *, kinds: int) -> int:
+    """How many bytes say which of so many kinds each of ``count`` points is of."""
+    return -(-count * _width(kinds) // 8)
+
+
+def _width(kinds: int) -> int:
+    """How many bits tell so many kinds apart."""
+    return 1 if kinds <= 2 else 2

@@ -37,7 +37,9 @@ class Layout:
     def __post_init__(self) -> None:
         if self.types and (self.control or set(self.types) != {*self.values, *self.records}):
             raise InputError("a tight layout says the types of all its arrays, and has no control fields")
-        if self.rest is not None and (self.rest not in self.always or len({**self.values, **self.records}[self.rest]) > 1):
+        if self.rest is not None and (
+            self.rest not in self.always or len({**self.values, **self.records}[self.rest]) > 1
+        ):
             raise InputError(f"the rest of the bytes is a row that is always there, not {self.rest!r}")
         if self.size > MOST_FIELDS:
             raise InputError(f"a layout has at most {MOST_FIELDS} arrays and numbers, got {self.size}")

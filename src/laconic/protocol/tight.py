@@ -86,7 +86,7 @@ def _size(axis: str | int, known: Mapping[str, int]) -> int:
 def head(arrays: list[Chosen], layout: Layout) -> bytes:
     """What stands before the entries."""
     there = {each.name for each in arrays}
-    bits = [(name in there, 1) for name, _ in _arrays(layout) if name not in layout.always]
+    bits = [(int(name in there), 1) for name, _ in _arrays(layout) if name not in layout.always]
     for each in arrays:
         types = layout.types[each.name]
         bits.append((types.index(each.array.dtype.name), _width(types)))

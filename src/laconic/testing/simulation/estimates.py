@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -82,7 +83,7 @@ class WeightedAtoms:
     @property
     def mean_step(self) -> float:
         """How far rounding takes the mean from the exact one, in units of σ̂: Δ√p/2."""
-        return self.quantum * np.sqrt(len(self.spanning)) / 2
+        return self.quantum * math.sqrt(len(self.spanning)) / 2
 
 
 def weighted(atoms: WeightedAtoms, log: Points, tail: Points, probes: Floats) -> tuple[Floats, Floats]:

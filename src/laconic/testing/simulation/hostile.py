@@ -54,7 +54,7 @@ def _travelling(payload: Payload, wire: Wire) -> Payload:
 def _references(dim: int, draw: Draw) -> Payload:
     """Observations of points by numbers that nobody gave, beside some as they are."""
     count, fresh = int(draw.integers(1, 5)), int(draw.integers(0, 3))
-    dtype = draw.choice([np.uint8, np.uint16, np.uint32, np.int8])
+    dtype = str(draw.choice(["uint8", "uint16", "uint32", "int8"]))
     values = {
         "ids": draw.integers(0, int(draw.choice([3, 100])), count).astype(dtype),
         "rewards": draw.normal(size=count + fresh).astype(np.float16),

@@ -109,7 +109,7 @@ class Journal:
         if last.shows_points:
             points, meant = part.payload.values["points"], part.payload.values["rewards"]
             if twisted:
-                self.observed(points, meant, name=name)
+                self.observed(points, meant.tolist(), name=name)
             return PartNote(Contents(tuple(map(float, meant))))
         first = 0 if last.replaces else client.learner.covered
         return PartNote(Contents(tuple(map(float, rewards[first : part.upto])), known=not twisted))
