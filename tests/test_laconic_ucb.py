@@ -32,6 +32,8 @@ from laconic import (
 from laconic.atoms import Atoms as Recipe
 from laconic.protocol.wire import Int8Wire
 from laconic.runtimes import loopback
+from laconic.runtimes.network import Delivery
+from laconic.runtimes.trace import Run
 from laconic.testing import check_algorithm
 from laconic.triggers import Every, WithAsk
 
@@ -55,6 +57,18 @@ def test_it_learns_like_everybody_who_hears_all_for_few_bytes() -> None:
     nothing = run(Random(), Cosine(dim=3), **sizes)
     assert lean.regret < one.regret + 0.2 * (nothing.regret - one.regret)
     assert lean.bytes < one.bytes / 15
+
+
+def test_where_nothing_can_be_compressed_all_points_are_sent_and_the_run_says_so() -> None:
+    """γ = λ = 1 in twenty dimensions: points are nearly orthogonal, and atoms would be most of them."""
+    sizes: dict[str, Any] = {"clients": 10, "rounds": 25}
+    lean = run(LaconicUCB(Gaussian(1.0), lam=1.0), Cosine(dim=20), **sizes)
+    raw = run(LaconicUCB(Gaussian(1.0), lam=1.0, digest=AllPoints()), Cosine(dim=20), **sizes)
+    assert lean.versions
+    assert all(each.raw and each.atoms == 0 for each in lean.versions)
+    took, would = (each.ledger.by("direction", "client") for each in (lean, raw))
+    for client in range(10):
+        assert took["down", client].bytes <= 2 * would["down", client].bytes
 
 
 # What is said of a run
@@ -107,6 +121,7 @@ STRANGE: dict[str, tuple[Problem, int, int]] = {
     "one client and one arm": (log_of(ball(20, 1, 2)), 1, 20),
     "one feature": (log_of(ball(60, 4, 1)), 4, 15),
     "many features": (log_of(ball(40, 3, 200)), 4, 10),
+    "five hundred features": (log_of(ball(24, 3, 500)), 3, 8),
     "duplicates only": (log_of(np.repeat(ball(1, 3, 2), 120, axis=0)), 4, 30),
     "large rewards": (log_of(ball(60, 4, 2), scale=1e6), 4, 15),
     "tiny rewards": (log_of(ball(60, 4, 2), scale=1e-6), 4, 15),
@@ -116,10 +131,24 @@ STRANGE: dict[str, tuple[Problem, int, int]] = {
 @pytest.mark.parametrize("how", STRANGE)
 def test_strange_problems_are_played_to_their_end(how: str) -> None:
     problem, clients, rounds = STRANGE[how]
-    played = run(LEAN, problem, clients=clients, rounds=rounds)
-    assert np.isfinite(played.regrets).all()
+    played = played_alike(LEAN, problem, clients=clients, rounds=rounds)
     if clients == 1:
         assert played.syncs == 0  # nobody else has anything to say
+
+
+def played_alike(algorithm: LaconicUCB, problem: Problem, *, clients: int, rounds: int) -> Run:
+    """The run, which must be the same in lockstep and event by event through bytes, and finite."""
+    fast = run(algorithm, problem, clients=clients, rounds=rounds)
+    instance, delivery = problem.instance(seed=0, clients=clients, rounds=rounds), Delivery(through_bytes=True)
+    slow = loopback.play(algorithm, instance, seed=0, clients=clients, rounds=rounds, delivery=delivery)
+    assert (fast.choices == slow.choices).all()
+    assert fast.versions == slow.versions
+    assert fast.bytes == slow.bytes
+    assert np.isfinite(fast.regrets).all()
+    for each in fast.versions:
+        figures = (each.d_eff, each.e_lo, each.e_hi, each.kappa, each.beta)
+        assert np.isfinite(figures).all()
+    return fast
 
 
 @pytest.mark.parametrize(
@@ -129,7 +158,7 @@ def test_strange_problems_are_played_to_their_end(how: str) -> None:
 )
 def test_it_learns_with_any_kernel(kernel: Kernel) -> None:
     algorithm, problem = LaconicUCB(kernel, lam=0.1, alpha=0.1), Catalogue(dim=3, items=12, arms=5)
-    played = run(algorithm, problem, clients=5, rounds=40)
+    played = played_alike(algorithm, problem, clients=5, rounds=40)
     assert played.regret < run(Random(), problem, clients=5, rounds=40).regret
     assert played.syncs > 0
 

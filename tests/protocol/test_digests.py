@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laconic import AllPoints, Atoms, DisKernelUCB, Gaussian, LaconicUCB, Linear, Matern, Polynomial
+from laconic import AllPoints, Atoms, Client, DisKernelUCB, Gaussian, LaconicUCB, Linear, Matern, Polynomial
 from laconic.arrays import Floats
 from laconic.atoms import Atoms as Recipe
+from laconic.atoms.version import Reason
 from laconic.beliefs import ExactBelief
-from laconic.errors import RemoteProtocolError
+from laconic.errors import InputError, RemoteProtocolError
 from laconic.kernels import Kernel
 from laconic.protocol import parcels
 from laconic.protocol.codec import Codec
@@ -23,6 +24,7 @@ from laconic.protocol.digests import Held, Incoming
 from laconic.protocol.digests.atoms import _facts
 from laconic.protocol.ledger import Direction
 from laconic.protocol.messages import Digested, Payload, Upload
+from laconic.protocol.restoring import restore_client, restore_server, snapshot_client, snapshot_server
 from laconic.protocol.roster import Status
 from laconic.protocol.session import ClientState
 from laconic.protocol.wire import FloatWire, Int8Wire, Wire
@@ -279,6 +281,118 @@ def test_after_a_lost_link_only_what_was_lost_is_sent_again() -> None:
     assert len(sent_points(network, "down", 1)) <= before + 2 * lost + 3
 
 
+def test_messages_that_cross_name_the_same_points_to_both_sides() -> None:
+    """An upload and a digest are on their way at once, and each has a point twice that is new on this link."""
+    network, pool = Traffic(LEAN, clients=2), some_points(0, 6)
+    network.learn(0, pool[[0, 1, 1, 0]], ask=True)
+    network.post(1, network.clients[1].flush())
+    network.deliver("up", 1)  # a digest is on its way down
+    network.post(1, network.clients[1].learn(pool[[2, 2, 3]], [0.25, 0.5, 0.75]))
+    network.drain()
+    network.learn(0, pool[[4, 4]])
+    network.post(1, network.clients[1].learn(pool[[5, 5]], [0.125, 1.5]))  # an upload is on its way up
+    network.drain()
+    network.learn(0, pool[[1]], ask=True)
+    network.learn(1, pool[[0]], ask=True)
+    for number in (0, 1):
+        check_belief_held(network, number)
+        client, member = network.clients[number], network.server.hub.members[number]
+        own = member.lineage.places.values.astype(np.int64)
+        np.testing.assert_array_equal(network.server.hub.log.points[own], client.learner.history.points)
+
+
+def test_an_upload_that_comes_again_changes_nothing_even_if_its_numbers_mean_something_else_by_now() -> None:
+    network, pool = Traffic(LEAN, clients=2), some_points(0, 5)
+    network.post(1, network.clients[1].learn(pool[[0, 0, 1]], [0.25, 0.5, 0.75]))
+    upload = network.take("up", 1)
+    network.to_server(1, upload)
+    network.learn(0, pool[[2, 3, 3]], ask=True)
+    network.learn(1, pool[[4]], ask=True)
+    before = network.server.hub.log
+    network.to_server(1, upload)
+    network.drain()
+    assert network.server.hub.log is before
+    assert network.server.hub.members[1].status is Status.PRESENT
+
+
+def test_a_client_without_state_is_caught_up_from_nothing() -> None:
+    network = Traffic(LEAN, clients=2)
+    network.learn(0, some_points(0, 300), ask=True)
+    network.learn(1, some_points(1, 3), ask=True)
+    network.cut(1)
+    network.clients[1] = Client(network.plan, number=1, seed=0, member=False)
+    before = len(network.digests(1))
+    network.greet(1)
+    network.drain()
+    network.learn(1, some_points(2, 1), ask=True)
+    assert network.digests(1)[before].whole
+    assert network.held(1).built.length >= 303
+    check_belief_held(network, 1)
+
+
+def test_points_are_named_anew_when_both_sides_remember_different_ones() -> None:
+    """A client is restored from the one of two backups that the server has not dealt with last."""
+    network = Traffic(LEAN, clients=2)
+    network.learn(1, some_points(1, 2), ask=True)
+    network.learn(0, some_points(0, 3), ask=True)
+    network.learn(1, some_points(2, 1), ask=True)
+    early = snapshot_client(network.clients[1])
+    network.learn(0, some_points(3, 2), ask=True)
+    network.post(1, network.clients[1].flush())
+    network.drain()
+    late = snapshot_client(network.clients[1])
+
+    def restore(backup: Any, start: int) -> None:
+        network.cut(1)
+        network.clients[1], _ = restore_client([backup], plan=network.plan, start=start)
+        network.post(1, network.clients[1].lose())
+        network.greet(1)
+        network.drain()
+
+    restore(early, 7)
+    network.learn(0, some_points(4, 2), ask=True)
+    network.post(1, network.clients[1].flush())
+    network.drain()
+    restore(late, 8)  # it knows as many points by number as the server thinks, and others
+    network.learn(1, network.server.hub.log.points[3:8])
+    network.learn(1, some_points(6, 1), ask=True)
+    own = network.server.hub.members[1].lineage.places.values.astype(np.int64)
+    history = network.clients[1].learner.history
+    np.testing.assert_array_equal(network.server.hub.log.points[own], history.points)
+    check_belief_held(network, 1)
+
+
+def test_rewards_too_large_for_the_mean_go_as_points_and_stop_nobody() -> None:
+    network = Traffic(LEAN, clients=2)
+    network.settle(0, network.clients[0].learn(np.zeros((200, 2)), np.full(200, 3e38)))
+    network.learn(0, some_points(0, 3), ask=True)
+    network.learn(1, some_points(1, 2), ask=True)
+    assert network.server.hub.edition.outcome.reason is Reason.STEPS
+    assert network.held(1).built.length >= 203
+    assert network.server.state.name == "IDLE"
+
+
+@dataclass(frozen=True)
+class Failing(AllPoints):
+    def build(self, log: Any, previous: int) -> int:
+        if len(log) == 5:
+            raise InputError("five are too many")
+        return len(log)
+
+
+def test_what_cannot_be_built_is_told_and_the_next_points_are_built_again() -> None:
+    network = Traffic(replace(LEAN, digest=Failing()), clients=2)
+    network.learn(0, some_points(0, 5))
+    network.learn(1, np.empty((0, 2)), ask=True)
+    assert network.server.state.name == "IDLE"
+    assert network.clients[1].state is ClientState.IDLE
+    twin, _ = restore_server([snapshot_server(network.server)], plan=network.plan, term=9)
+    assert len(twin.log) == 5
+    network.learn(0, some_points(1, 1))
+    network.learn(1, np.empty((0, 2)), ask=True)
+    assert network.held(1).built.length == 6
+
+
 # What it costs
 
 
@@ -362,7 +476,7 @@ BAD: dict[str, Callable[[Digested], Digested]] = {
     "equal atoms": lambda m: with_arrays(m, points=np.zeros_like(m.payload.values["points"]), forms=None, ids=None),
     "numbers of unknown points": lambda m: with_arrays(m, ids=np.array([250], dtype=np.uint8)),
     "no certificate": lambda m: with_arrays(m, facts=None),
-    "a certificate of other numbers": lambda m: with_arrays(m, facts=np.zeros(7)),
+    "a certificate of other numbers": lambda m: with_arrays(m, facts=np.zeros(7, np.int16)),
     "e_lo of −1": lambda m: with_facts(m, e_lo=-1.0),
     "e_lo above e_hi": lambda m: with_facts(m, e_lo=0.5, e_hi=0.25),
     "e_hi without end": lambda m: with_facts(m, e_hi=np.inf),

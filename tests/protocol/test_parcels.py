@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from laconic.arrays import Floats
 from laconic.errors import RemoteProtocolError
-from laconic.protocol.parcels import Libraries, packed, unpacked
+from laconic.protocol.parcels import Libraries, library_mark, packed, unpacked
 from laconic.protocol.wire import FloatWire, Int8Wire, Wire
 
 WIRE = Int8Wire()
@@ -57,7 +57,7 @@ def test_no_point_that_the_other_side_knows_is_sent_again_nor_one_of_the_same_pa
 def test_a_parcel_may_name_its_own_points_only_by_numbers_that_no_other_has() -> None:
     known = libraries([0, 1], [2])
     values, _ = packed(POINTS[[4, 0, 4, 5, 5]], WIRE, known)
-    assert values["ids"].tolist() == [1, 4, 5]
+    assert values["ids"].tolist() == [2 + 1, 0, 1]  # two points go as they are, so that others begin at 2
 
 
 @given(which=rows, up=rows, down=rows)
@@ -94,15 +94,36 @@ def test_a_library_has_each_point_once_and_numbers_stay() -> None:
 
 def test_of_a_library_that_lost_its_end_the_beginning_stays_valid() -> None:
     known = libraries([], [0, 1, 2])
-    shorter = known.received(1)
+    shorter = known.received(1, mark=library_mark(libraries([], [0]).down))
     assert shorter.number_of(POINTS[0]) == known.number_of(POINTS[0])
     assert shorter.number_of(POINTS[2]) == -1
     other = shorter.sent_down(POINTS[[5, 2]])
     numbers = np.array([other.number_of(POINTS[row]) for row in (0, 5, 2)])
     np.testing.assert_array_equal(other.at(numbers), POINTS[[0, 5, 2]])
     np.testing.assert_array_equal(known.down.rows.values, POINTS[[0, 1, 2]])
-    assert known.received(0).down.rows.size == 0
-    assert known.received(99) is not None
+    assert known.received(0, mark=0).down.rows.size == 0
+
+
+@pytest.mark.parametrize(("count", "other"), [(2, [1, 0]), (2, [0, 5]), (1, [1]), (4, [0, 1, 2, 3])])
+def test_a_library_of_other_points_is_of_no_use(count: int, other: list[int]) -> None:
+    known = libraries([4], [0, 1, 2])
+    kept = known.received(count, mark=library_mark(libraries([], other).down))
+    assert kept.down.rows.size == 0
+    assert kept.up is known.up
+
+
+@given(which=rows, up=rows, down=rows, more=rows)
+def test_numbers_mean_the_same_to_a_side_that_knows_more(
+    which: list[int], up: list[int], down: list[int], more: list[int]
+) -> None:
+    """Messages cross: when one is read, its reader may have sent or received others that its writer did not know of."""
+    values, records = packed(POINTS[which], WIRE, libraries(up, down))
+    for ahead in (
+        libraries([*up, *more], down),
+        libraries(up, [*down, *more]),
+        libraries([*up, *more], [*down, *more]),
+    ):
+        np.testing.assert_array_equal(unpacked(values, records, WIRE, ahead, dim=2), POINTS[which])
 
 
 def test_libraries_of_both_ways_do_not_mix() -> None:

@@ -19,13 +19,17 @@ MOST = 2**53
 GROUP = 7
 
 
+def is_expressible(c: Floats, *, step: float) -> bool:
+    """Whether all coefficients are whole numbers of steps that can be written."""
+    return bool((np.abs(np.round(c / step)) <= MOST).all())
+
+
 def quantised(c: Floats, *, step: float) -> Ints:
     """Each coefficient as the nearest whole number of steps."""
     require_positive("step", step)
-    steps = np.round(finite_array("c", c, ndim=1) / step)
-    if (np.abs(steps) > MOST).any():
+    if not is_expressible(finite_array("c", c, ndim=1), step=step):
         raise InputError(f"a coefficient of the mean exceeds 2^53 steps of {step:g}; try a larger range of rewards")
-    return steps.astype(np.int64)
+    return np.round(c / step).astype(np.int64)
 
 
 def packed(numbers: Ints) -> bytes:

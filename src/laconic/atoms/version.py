@@ -13,7 +13,7 @@ from laconic.atoms.belief import belief_of, weighted_gram
 from laconic.atoms.builder import most_atoms, select
 from laconic.atoms.certificate import Certificate, certified, exact_mean
 from laconic.atoms.joint import Joint
-from laconic.atoms.mean import quantised
+from laconic.atoms.mean import is_expressible, quantised
 from laconic.atoms.reference import Reference
 from laconic.atoms.settings import Atoms
 from laconic.atoms.spanning import independent
@@ -30,6 +30,7 @@ class Reason(StrEnum):
 
     REFERENCE = "the reference dictionary is at its cap"
     SHARE = "atoms would be too large a part of the observations"
+    STEPS = "rewards are too large for the steps of the mean"
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,9 @@ def _selected(
     return select(whitened, previous=ids, weights=weights, settings=settings, random=random)
 
 
-def _finished(whitened: Whitened, rows: Ints, codes: Codes, *, previous: Version | None, settings: Atoms) -> Version:
+def _finished(
+    whitened: Whitened, rows: Ints, codes: Codes, *, previous: Version | None, settings: Atoms
+) -> Version | Fallback:
     """The version of these atoms: put in order, their dictionary, the exact mean and the certificate."""
     reference, lam = whitened.reference, whitened.lam
     rows, codes = rows[codes > 0], codes[codes > 0]
@@ -154,6 +157,8 @@ def _finished(whitened: Whitened, rows: Ints, codes: Codes, *, previous: Version
         if np.array_equal(lower, codes):
             break
         codes = lower
+    if not is_expressible(factor.T @ theta, step=settings.quantum):
+        return _fallback(whitened, Reason.STEPS)
     return Version(
         atoms=points,
         ids=rows,

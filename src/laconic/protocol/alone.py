@@ -40,6 +40,10 @@ def upload(turn: Turn, member: Member, message: Upload) -> None:
 
 def _checked(hub: Hub, member: Member, message: Upload) -> Uploaded:
     """The observations of an upload that are new."""
+    count = len(message.payload.values.get("rewards", ()))
+    if message.first < member.known and message.first + count <= member.known:
+        # All of it came before; its numbers of points are those of that time.
+        return Uploaded(number=member.number, points=np.empty((0, hub.plan.belief.dim)), rewards=np.empty(0))
     X, y = read_upload(hub, member, message)
     known = member.known - message.first
     return Uploaded(number=member.number, points=X[known:], rewards=y[known:], first=member.known)
@@ -50,6 +54,10 @@ def read_upload(hub: Hub, member: Member, message: Upload) -> tuple[Floats, Floa
     if message.first > member.known:
         raise RemoteProtocolError(
             f"client {member.number} sends observations from {message.first} on, and {member.known} are known"
+        )
+    if message.first < member.known and hub.plan.wire.by_reference:
+        raise RemoteProtocolError(
+            f"client {member.number} sends some of its {member.known} known observations again with others"
         )
     belief, values = hub.plan.belief, message.payload.values
     known = libraries(hub, member)
@@ -101,11 +109,13 @@ def serve(turn: Turn) -> None:
     digest = _digest(turn.hub)
     for number in _to_serve(turn):
         member = turn.hub.members[number]
-        if not _lacks(turn.hub, member, upto=len(turn.hub.log)):
+        stays = turn.hub.unbuilt is turn.hub.log  # it would not be built this time either
+        upto = digest.reach(turn.hub.edition) if stays else len(turn.hub.log)
+        if not _lacks(turn.hub, member, upto=upto):
             if turn.hub.asks[number]:
                 _answered(turn, number)
                 turn.tell(number, NothingNew(version=member.held.number))
-        elif digest.due(turn.hub.log, turn.hub.edition, base=member.base):
+        elif not stays and digest.due(turn.hub.log, turn.hub.edition, base=member.base):
             if turn.hub.owed is None:
                 turn.change(owed=turn.hub.log)
         else:
@@ -140,7 +150,7 @@ def send(turn: Turn, number: int) -> None:
     reader = Reader(
         base=member.base,
         own=own,
-        libraries=known.received(0) if whole else known,
+        libraries=known,
         wire=hub.plan.wire,
     )
     sent = digest.address(hub.log, hub.edition, reader)
@@ -184,8 +194,8 @@ def greeted(turn: Turn, member: Member) -> None:
 def shelved(turn: Turn, number: int) -> Member:
     """A member greets: of the points that came down both keep those that it has."""
     member = turn.hub.members[number]
-    count = 0 if member.hello is None else member.hello.library
-    return turn.change_member(number, libraries=libraries(turn.hub, member).received(count))
+    count, mark = (0, 0) if member.hello is None else (member.hello.library, member.hello.shelf)
+    return turn.change_member(number, libraries=libraries(turn.hub, member).received(count, mark=mark))
 
 
 def work(hub: Hub) -> Work:
@@ -201,7 +211,7 @@ def work(hub: Hub) -> Work:
 def built(turn: Turn, edition: object) -> None:
     """An edition is there."""
     if isinstance(edition, Exception):
-        turn.change(owed=None)
+        turn.change(owed=None, unbuilt=turn.hub.owed)
         turn.dropped = f"no edition could be built: {edition}"
         return
     turn.change(owed=None, edition=edition)

@@ -26,7 +26,7 @@ from laconic.protocol.history import Growing64
 from laconic.protocol.learner import Decision, Learner
 from laconic.protocol.messages import Down, Install, Merged, Payload, Up, Welcome
 from laconic.protocol.outcome import Outcome, Work
-from laconic.protocol.parcels import Libraries, first_points, packed, with_points
+from laconic.protocol.parcels import Libraries, first_points, library_mark, packed, with_points
 from laconic.protocol.plan import Plan, require_plan
 from laconic.protocol.records import Born, Finished, Learnt, Moved, Received, Record
 from laconic.protocol.session import ClientState, Local, OwnSync, Session, Step
@@ -317,6 +317,11 @@ class Client:
     def library(self) -> int:
         """How many points that came down it knows by number."""
         return 0 if self.held is None else self.held.library.rows.size
+
+    @property
+    def shelf(self) -> int:
+        """A hash of these points."""
+        return 0 if self.held is None else library_mark(self.held.library)
 
     @property
     def libraries(self) -> Libraries:

@@ -31,6 +31,7 @@ from laconic.protocol.messages import (
     payload_of,
 )
 from laconic.protocol.packing import described, extension, pack, packed_size, unpack
+from laconic.protocol.parcels import TYPES as PARCEL_TYPES
 from laconic.protocol.plan import Plan
 from laconic.protocol.shapes import Layout
 
@@ -46,6 +47,9 @@ _R = TypeVar("_R")
 UPLOADED = Layout(
     values={"points": ("n", "d"), "rewards": ("y",), "wide": ("w", "d"), "exact": ("e", "d"), "ids": ("i",)},
     records={"forms": ("f",)},
+    types={**PARCEL_TYPES, "forms": ("uint8",)},
+    always=("rewards",),
+    rest="rewards",
 )
 CHAINED = Layout(records={"hashes": ("n",)})
 #: Which layout the payload of a message has; that of others, such as a whole belief, says its own names.

@@ -1,7 +1,8 @@
 """Payloads as msgpack: by place where they follow a layout, with names and shapes where they do not.
 
-An array is an extension: its code says the type of the entries, which follow little-endian. One that travels by name
-has its number of axes and its shape, as 32-bit numbers, before them. What goes in comes out: same type, shape and bits.
+What follows a tight layout is one run of bytes (`laconic.protocol.tight`). Elsewhere an array is an extension: its code
+says the type of the entries, which follow little-endian. One that travels by name has its number of axes and its shape,
+as 32-bit numbers, before them. What goes in comes out: same type, shape and bits.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from msgspec.msgpack import Ext
 
 from laconic.arrays import Ints
 from laconic.errors import LocalProtocolError
+from laconic.protocol import tight
 from laconic.protocol.messages import Payload
 from laconic.protocol.shapes import MOST_FIELDS, Layout, solved
 
@@ -47,7 +49,7 @@ class _Described(msgspec.Struct, frozen=True, eq=False, omit_defaults=True, forb
     c: Annotated[dict[str, int | float], _FEW] = {}
 
 
-_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(_Described | _Packed)
+_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(_Described | _Packed | bytes)
 #: Makes an array part of what is encoded: its code, what stands before its entries, and itself.
 _Put = Callable[[int, bytes, np.ndarray], Any]
 
@@ -64,11 +66,17 @@ def widths(numbers: Ints) -> Ints:
 
 def pack(payload: Payload, layout: Layout | None, *, dim: int) -> bytes:
     """The payload as msgpack."""
+    if layout is not None and (chosen := tight.chosen(payload, layout, dim=dim)) is not None:
+        entries = b"".join(_extension(0, b"", each.array).data for each in chosen)
+        return _encode(tight.head(chosen, layout) + entries)
     return _encode(_arranged(payload, layout, dim, _extension))
 
 
 def packed_size(payload: Payload, layout: Layout | None, *, dim: int) -> int:
     """len(pack(…)), without copying the arrays."""
+    if layout is not None and (chosen := tight.chosen(payload, layout, dim=dim)) is not None:
+        length = len(tight.head(chosen, layout)) + sum(each.array.nbytes for each in chosen)
+        return length + (2 if length < 2**8 else 3 if length < 2**16 else 5)
     lengths: list[int] = []
 
     def put(code: int, head: bytes, array: np.ndarray) -> msgspec.Raw:
@@ -88,6 +96,8 @@ def unpack(data: msgspec.Raw, layout: Layout | None, *, dim: int) -> Payload:
             control={name: _number(value) for name, value in found.c.items()},
             records={name: described(ext.code, memoryview(ext.data)) for name, ext in found.r.items()},
         )
+    if isinstance(found, bytes):
+        return _loosened(found, layout, dim)
     if layout is None or len(found) > layout.size:
         raise ValueError("a payload by place, where none is expected or with too much in it")
     return _placed(found, layout, dim)
@@ -215,6 +225,19 @@ def _placed(fields: list[Ext | int | float | None], layout: Layout, dim: int) ->
         records=_named(layout.records, arrays[len(layout.values) :]),
         control={name: _number(value) for name, value in numbers if value is not None},
     )
+
+
+def _loosened(data: bytes, layout: Layout | None, dim: int) -> Payload:
+    """The payload of a tight layout."""
+    if layout is None or not layout.types:
+        raise ValueError("a payload in one run of bytes, where none is expected")
+    arrays: dict[str, np.ndarray] = {}
+    for name, dtype, shape, start, stop in tight.places(data, layout, dim=dim):
+        arrays[name] = _flat(CODES[np.dtype(dtype)], memoryview(data)[start:stop]).reshape(shape)
+    values, records = (
+        {name: arrays[name] for name in part if name in arrays} for part in (layout.values, layout.records)
+    )
+    return Payload(values=values, records=records)
 
 
 def _flat_of(field: Ext | int | float | None) -> np.ndarray | None:

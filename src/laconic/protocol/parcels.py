@@ -1,12 +1,15 @@
 """Parcels: points in a row as they travel, each in the form that it needs, or by a number if the other side knows it.
 
 Each side of a link keeps two **libraries**: the points that went up on it and those that came down, each once, in the
-order in which they first went. A point in one of them travels as its number there, so that none crosses twice.
+order in which they first went. A point in one of them travels as its number there, so that none crosses twice. One
+side may know more than the other while messages are on their way, so that no number depends on how much is known.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 
 import numpy as np
 
@@ -18,6 +21,14 @@ from laconic.protocol.wire import Wire
 #: The names of a parcel's arrays: points in each form, then the numbers of those that are known.
 FORMS = ("points", "wide", "exact")
 REFERENCE = len(FORMS)
+#: The types that their entries may have, on any wire, with those of the rewards that go beside them.
+TYPES: Mapping[str, tuple[str, ...]] = {
+    "points": ("int8", "float64", "float32", "float16"),
+    "rewards": ("float16", "float64", "float32"),
+    "wide": ("int16",),
+    "exact": ("float32",),
+    "ids": ("uint8", "uint16", "uint32"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +51,6 @@ class Libraries:
         place = self.up.row_of(x)
         return 2 * place + 1 if place >= 0 else -1
 
-    @property
-    def beyond(self) -> int:
-        """The first number that no point has."""
-        return 2 * max(self.down.rows.size, self.up.rows.size)
-
     def at(self, numbers: np.ndarray) -> Floats:
         """The points of these numbers."""
         places = numbers.astype(np.int64) // 2
@@ -65,9 +71,18 @@ class Libraries:
         """After these points came down."""
         return Libraries(up=self.up, down=with_points(self.down, X))
 
-    def received(self, count: int) -> Libraries:
-        """With the first ``count`` of those that came down, as the rest was lost."""
-        return Libraries(up=self.up, down=first_points(self.down, count))
+    def received(self, count: int, *, mark: int) -> Libraries:
+        """With the first ``count`` of those that came down, as the rest was lost; none if their hash is another."""
+        shelf = first_points(self.down, count)
+        same = shelf.rows.size == count and library_mark(shelf) == mark
+        return Libraries(up=self.up, down=shelf if same else first_points(self.down, 0))
+
+
+def library_mark(library: GrowingPoints) -> int:
+    """A hash of the points of a library in their order; 0 for none."""
+    if library.rows.size == 0:
+        return 0
+    return int.from_bytes(blake2b((library.rows.values + 0.0).tobytes(), digest_size=8).digest(), "little")
 
 
 def with_points(library: GrowingPoints, X: Floats) -> GrowingPoints:
@@ -91,7 +106,8 @@ def packed(
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Points as the values and records of a payload; what there is nothing of is left out.
 
-    A point that comes twice goes once, and then by a number beyond those that are known.
+    A point that comes twice goes once, and then as its number among those of this parcel that go as they are; numbers
+    in a library follow after these.
     """
     numbers = np.full(len(X), -1, dtype=np.int64)
     form = np.asarray(wire.form_of(X))
@@ -107,22 +123,21 @@ def packed(
         values["ids"] = _narrowest(numbers[form == REFERENCE])
         if not len(values["points"]):
             del values["points"]
-    records = {} if len(set(form.tolist())) < 2 else {"forms": _two_bits(form)}
+    kinds = sorted(set(form.tolist()))
+    records = {} if len(kinds) < 2 else {"forms": _marks(form, kinds)}
     return values, records
 
 
 def _numbers(X: Floats, known: Libraries) -> list[int]:
     """The number of each point, −1 for one that travels as it is."""
     fresh: dict[bytes, int] = {}
-    numbers = []
-    for x in X:
-        number = known.number_of(x)
-        if number < 0 and key(x) in fresh:
-            number = known.beyond + fresh[key(x)]
-        elif number < 0:
+    places, repeats = [known.number_of(x) for x in X], []
+    for x, place in zip(X, places, strict=True):
+        is_new = place < 0 and key(x) not in fresh
+        repeats.append(-1 if is_new or place >= 0 else fresh[key(x)])
+        if is_new:
             fresh[key(x)] = len(fresh)
-        numbers.append(number)
-    return numbers
+    return [len(fresh) + place if place >= 0 else repeat for place, repeat in zip(places, repeats, strict=True)]
 
 
 def unpacked(
@@ -152,13 +167,12 @@ def unpacked(
 
 
 def _referred(numbers: np.ndarray, fresh: Floats, known: Libraries) -> Floats:
-    """The points of numbers, of which those beyond the ones known are of this parcel."""
-    beyond = numbers.astype(np.int64) - known.beyond
+    """The points of numbers, of which the first are of this parcel."""
+    places = numbers.astype(np.int64)
+    here = places < len(fresh)
     points = np.empty((len(numbers), fresh.shape[1]))
-    points[beyond < 0] = known.at(numbers[beyond < 0])
-    if int(beyond.max(initial=-1)) >= len(fresh):
-        raise RemoteProtocolError(f"a point of number {int(numbers.max())}, where {len(fresh)} are new")
-    points[beyond >= 0] = fresh[beyond[beyond >= 0]]
+    points[here] = fresh[places[here]]
+    points[~here] = known.at(places[~here] - len(fresh))
     return points
 
 
@@ -170,7 +184,7 @@ def _order(parts: dict[int, Floats], forms: np.ndarray | None, count: int, *, re
         if len(filled) > 1:
             raise RemoteProtocolError("points in several forms do not say their order")
         return np.full(count, filled[0] if filled else 0)
-    order = _of_two_bits(forms, count)
+    order = _of_marks(forms, count, sorted(filled))
     for form in range(REFERENCE + 1):
         if int((order == form).sum()) != counts.get(form, 0):
             raise RemoteProtocolError(f"{counts.get(form, 0)} points of form {form}, and the order has another number")
@@ -182,16 +196,29 @@ def _narrowest(numbers: np.ndarray) -> np.ndarray:
     return numbers.astype(np.uint8 if largest < 2**8 else np.uint16 if largest < 2**16 else np.uint32)
 
 
-def _two_bits(form: np.ndarray) -> np.ndarray:
-    """Four forms a byte."""
-    padded = np.zeros(-(-len(form) // 4) * 4, dtype=np.uint8)
-    padded[: len(form)] = form
-    quads = padded.reshape(-1, 4)
-    return np.asarray(quads[:, 0] | quads[:, 1] << 2 | quads[:, 2] << 4 | quads[:, 3] << 6, dtype=np.uint8)
+def _marks(form: np.ndarray, kinds: list[int]) -> np.ndarray:
+    """Which of the kinds that there are each point is of: a bit for each where there are two, and else two bits."""
+    place = np.searchsorted(kinds, form).astype(np.uint8)
+    bits = np.unpackbits(place[:, None], axis=1, bitorder="little")[:, : _width(len(kinds))]
+    return np.packbits(bits.reshape(-1), bitorder="little")
 
 
-def _of_two_bits(packed: np.ndarray, count: int) -> np.ndarray:
-    if packed.dtype != np.uint8 or packed.ndim != 1 or len(packed) != -(-count // 4):
+def _of_marks(packed: np.ndarray, count: int, kinds: list[int]) -> np.ndarray:
+    width = _width(len(kinds))
+    if packed.dtype != np.uint8 or packed.ndim != 1 or len(packed) != marks_size(count, kinds=len(kinds)):
         raise RemoteProtocolError(f"the order of {count} points does not have {packed.size} bytes")
-    quads = np.stack([packed >> shift & 3 for shift in (0, 2, 4, 6)], axis=1)
-    return quads.reshape(-1)[:count]
+    bits = np.unpackbits(packed, count=count * width, bitorder="little").reshape(count, width)
+    place = bits @ (1 << np.arange(width))
+    if int(place.max(initial=0)) >= len(kinds):
+        raise RemoteProtocolError(f"a point of kind {int(place.max())}, where there are {len(kinds)}")
+    return np.array(kinds)[place]
+
+
+def marks_size(count: int, *, kinds: int) -> int:
+    """How many bytes say which of so many kinds each of ``count`` points is of."""
+    return -(-count * _width(kinds) // 8)
+
+
+def _width(kinds: int) -> int:
+    """How many bits tell so many kinds apart."""
+    return 1 if kinds <= 2 else 2

@@ -11,7 +11,7 @@ from laconic.atoms import Certificate
 from laconic.beliefs import Belief, belief_hash
 from laconic.canonical import table_from
 from laconic.checks import require_number
-from laconic.errors import InputError, LaconicError, PlanMismatch, RemoteProtocolError
+from laconic.errors import InputError, KernelError, LaconicError, PlanMismatch, RemoteProtocolError
 from laconic.growing import GrowingPoints
 from laconic.protocol import alone, together
 from laconic.protocol import server as servers
@@ -320,8 +320,12 @@ def restore_server(
         raise RemoteProtocolError("there are no records to restore a server from")
     away = Roster.of(_gone(member) for member in hub.members.values())
     digest = plan.digest
-    edition = hub.edition if digest is None or not len(hub.log) else digest.build(hub.log, hub.edition)
-    server.hub = replace(hub, term=term, patience=server.hub.patience, roster=away, edition=edition)
+    server.hub = replace(hub, term=term, patience=server.hub.patience, roster=away)
+    if digest is not None and len(hub.log):
+        try:
+            server.hub = replace(server.hub, edition=digest.build(hub.log, hub.edition))
+        except (InputError, KernelError):  # a server that could not build of this log before goes on without
+            server.hub = replace(server.hub, unbuilt=hub.log)
     return server, Outcome(keep=(server.opened,))
 
 

@@ -190,6 +190,7 @@ class Hub:
     requests: Group[int] = field(default_factory=Group.of)  # who asked for a sync that has not begun
     asks: Map[int, bool] = field(default_factory=lambda: Map.of({}))  # who waits for a digest; True for a flush
     owed: object | None = None  # what work is under way for
+    unbuilt: object | None = None  # the log of which no edition could be built, if that is the newest
     now: float = 0.0
     knows_time: bool = False  # whether anybody has told it yet
 

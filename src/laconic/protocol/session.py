@@ -115,6 +115,11 @@ class Own(Protocol):
         """How many points that came down it knows by number."""
         ...
 
+    @property
+    def shelf(self) -> int:
+        """A hash of these points."""
+        ...
+
     def observations(self, first: int) -> Payload:
         """Its observations from a number on."""
         ...
@@ -189,6 +194,7 @@ def _hello(s: Session, own: Own) -> Hello:
         mark=own.mark,
         syncing=None if s.sync is None else (s.sync.epoch, s.sync.phase),
         library=own.library,
+        shelf=own.shelf,
         greeting=s.greetings,
     )
 

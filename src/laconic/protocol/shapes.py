@@ -19,6 +19,9 @@ class Layout:
     """The arrays and numbers of a payload, in the order in which they travel; any of them may be missing.
 
     A control field is a ``float``, which always takes the same bytes, or an ``int``, which takes as many as it needs.
+    A layout that has no such fields, and says of every array which ``types`` its entries may have, is *tight*: all
+    arrays travel in one run of bytes. Of these some are ``always`` there, and the ``rest`` of the bytes, whose length
+    nobody says, is one of them.
 
     >>> Layout(values={"points": ("n", "d"), "rewards": ("n",)}, control={"offset": int}).shapes
     (('n', 'd'), ('n',))
@@ -27,8 +30,17 @@ class Layout:
     values: Mapping[str, Shape] = field(default_factory=dict)
     records: Mapping[str, Shape] = field(default_factory=dict)
     control: Mapping[str, type[int] | type[float]] = field(default_factory=dict)
+    types: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    always: tuple[str, ...] = ()
+    rest: str | None = None
 
     def __post_init__(self) -> None:
+        if self.types and (self.control or set(self.types) != {*self.values, *self.records}):
+            raise InputError("a tight layout says the types of all its arrays, and has no control fields")
+        if self.rest is not None and (
+            self.rest not in self.always or len({**self.values, **self.records}[self.rest]) > 1
+        ):
+            raise InputError(f"the rest of the bytes is a row that is always there, not {self.rest!r}")
         if self.size > MOST_FIELDS:
             raise InputError(f"a layout has at most {MOST_FIELDS} arrays and numbers, got {self.size}")
 

@@ -134,7 +134,7 @@ def _digested(bench: Bench, message: Digested, share: Share) -> Adopting:
         template=bench.plan.belief,
         own=(history.points[covered : message.covered], history.rewards[covered : message.covered]),
         covered=history.points[: message.covered],
-        libraries=bench.libraries.received(0) if message.whole else bench.libraries,
+        libraries=bench.libraries,
         wire=bench.plan.wire,
         share=shared,
     )

@@ -22,6 +22,14 @@ from laconic.protocol.shapes import Layout
 RAW = Layout(
     values={"points": ("n", "d"), "rewards": ("y",), "wide": ("w", "d"), "exact": ("e", "d"), "ids": ("i",)},
     records={"runs": ("k",), "facts": (7,), "forms": ("f",)},
+    types={
+        **parcels.TYPES,
+        "runs": ("uint8", "uint32"),
+        "facts": ("float16", "float32", "float64"),
+        "forms": ("uint8",),
+    },
+    always=("rewards",),
+    rest="rewards",
 )
 
 

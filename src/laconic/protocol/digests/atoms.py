@@ -37,10 +37,23 @@ ATOMS = Layout(
         "exact": ("e", "d"),
         "ids": ("i",),
     },
-    records={"facts": (7,), "dropped": ("b",), "large": ("l",), "spanning": ("s",), "forms": ("f",)},
+    records={"facts": (7,), "dropped": ("b",), "spanning": ("s",), "forms": ("f",)},
+    types={
+        **{name: types for name, types in parcels.TYPES.items() if name != "rewards"},
+        "weights": ("uint8",),
+        "mean": ("int8",),
+        "facts": ("float16", "float32", "float64"),
+        "dropped": ("uint8",),
+        "spanning": ("uint8",),
+        "forms": ("uint8",),
+    },
+    always=("weights", "mean", "facts"),
+    rest="mean",
 )
-#: A coefficient of the mean beyond this many steps goes by itself; this mark stands in its place.
+#: A coefficient of the mean beyond this many steps goes after all others; this mark stands in its place.
 LARGEST, ELSEWHERE = 127, -128
+#: How coefficients travel that take so many bytes.
+WIDER = {2: "<i2", 4: "<i4", 8: "<f8"}
 #: A client compares a version with its certificate at so many of its own points.
 SEEN = 32
 #: Where e_lo stands among the facts of a version.
@@ -134,7 +147,7 @@ class Atoms(Digest):
     def address(self, log: History, edition: Edition, reader: Reader) -> Addressed:
         version = edition.outcome
         since, back = _raw_costs(log, edition, reader)
-        if isinstance(version, Version) and version.certificate.e_lo > -1.0:
+        if isinstance(version, Version) and _is_possible(_facts(version)):
             payload, new = _atoms_parcel(version, reader)
             if _pays(reader.base, _bytes(payload), since=since, back=back):
                 base = _after(reader.base, edition, sent=_bytes(payload), raw=since, ids=version.ids)
@@ -163,12 +176,13 @@ class Atoms(Digest):
         values, records = message.payload.values, message.payload.records
         new = parcels.unpacked(values, records, wire, incoming.libraries, dim=incoming.template.dim)
         old = np.empty((0, incoming.template.dim)) if held.atoms is None else held.atoms
-        atoms = np.concatenate([old[~_bits(records.get("dropped"), len(old), default=True)], new])
-        weights, mean = values.get("weights"), _read_mean(values.get("mean"), records.get("large"))
+        atoms = np.concatenate([old[~_bits(records.get("dropped"), len(old), default=False)], new])
+        weights = values.get("weights")
         if weights is None or weights.dtype != np.uint8 or weights.shape != (len(atoms),):
             raise RemoteProtocolError(f"{len(atoms)} atoms did not come with a weight each")
         certificate = _read_facts(message.payload)
         spanning = _bits(records.get("spanning"), len(atoms), default=True)
+        mean = _read_mean(values.get("mean"), int(spanning.sum()))
 
         def made(_: Built | None) -> Built:
             belief = self._belief(incoming.template, atoms, weights, mean, spanning, message.length)
@@ -256,15 +270,9 @@ def _atoms_parcel(version: Version, reader: Reader) -> tuple[Payload, Floats]:
     kept, dropped = _kept(base.ids, version.ids)
     new = version.atoms[kept:]
     values, records = parcels.packed(new, reader.wire, reader.libraries)
-    values = {**values, "weights": version.weights, "mean": np.clip(version.mean, -LARGEST, LARGEST).astype(np.int8)}
-    large = np.abs(version.mean) > LARGEST
-    if large.any():
-        values["mean"][large] = ELSEWHERE
-        records["large"] = _narrow(version.mean[large])
+    values = {**values, "weights": version.weights, "mean": _said_mean(version.mean)}
     if dropped.any():
         records["dropped"] = np.packbits(dropped)
-    elif base.ids is not None and len(base.ids):
-        records["dropped"] = np.empty(0, dtype=np.uint8)
     if not version.spanning.all():
         records["spanning"] = np.packbits(version.spanning)
     records["facts"] = _facts(version)
@@ -295,30 +303,41 @@ def _mark(atoms: Floats, weights: np.ndarray, mean: np.ndarray) -> int:
 
 
 def _bits(packed: np.ndarray | None, count: int, *, default: bool) -> Bools:
-    """So many marks; none sent means all ``default``, an empty array none of them."""
+    """So many marks; none sent means all ``default``."""
     if packed is None:
         return np.full(count, default)
-    if packed.dtype != np.uint8 or packed.shape not in ((0,), (-(-count // 8),)):
+    if packed.dtype != np.uint8 or packed.shape != (-(-count // 8),):
         raise RemoteProtocolError(f"{count} marks do not come in {packed.size} bytes")
-    return np.zeros(count, dtype=np.bool_) if len(packed) == 0 else np.unpackbits(packed, count=count).astype(np.bool_)
+    return np.unpackbits(packed, count=count).astype(np.bool_)
 
 
-def _read_mean(mean: np.ndarray | None, large: np.ndarray | None) -> Floats:
-    if mean is None or mean.dtype != np.int8 or mean.ndim != 1:
-        raise RemoteProtocolError("a version of atoms came without a mean")
-    steps, elsewhere = mean.astype(np.float64), mean == ELSEWHERE
-    found = np.empty(0) if large is None else large
-    if found.dtype.kind not in "if" or found.shape != (int(elsewhere.sum()),):
-        raise RemoteProtocolError(f"{int(elsewhere.sum())} large coefficients of the mean did not come")
-    steps[elsewhere] = found
+def _said_mean(mean: Ints) -> np.ndarray:
+    """A byte a coefficient, and after them those that need more, of one width, byte by byte."""
+    large = np.abs(mean) > LARGEST
+    steps = np.where(large, ELSEWHERE, mean).astype(np.int8)
+    return np.concatenate([steps, _narrow(mean[large]).view(np.int8)]) if large.any() else steps
+
+
+def _read_mean(mean: np.ndarray | None, count: int) -> Floats:
+    if mean is None or mean.dtype != np.int8 or mean.ndim != 1 or len(mean) < count:
+        raise RemoteProtocolError(f"a version of atoms came without a mean of {count} coefficients")
+    steps, elsewhere = mean[:count].astype(np.float64), mean[:count] == ELSEWHERE
+    more, many = mean[count:], int(elsewhere.sum())
+    dtype = WIDER.get(len(more) // many) if many else None
+    if len(more) != (0 if dtype is None else many * np.dtype(dtype).itemsize) or (many and dtype is None):
+        raise RemoteProtocolError(f"{many} large coefficients of the mean came in {len(more)} bytes")
+    if dtype is not None:
+        steps[elsewhere] = np.frombuffer(more.tobytes(), dtype=dtype)
+    if not np.isfinite(steps).all():
+        raise RemoteProtocolError("a coefficient of the mean is not finite")
     return steps
 
 
 def _narrow(numbers: Ints) -> np.ndarray:
+    """Numbers in as few bytes each as the largest takes."""
     largest = int(np.abs(numbers).max())
-    if largest >= 2**31:
-        return numbers.astype(np.float64)
-    return numbers.astype(np.int16 if largest < 2**15 else np.int32)
+    width = 8 if largest >= 2**31 else 2 if largest < 2**15 else 4
+    return numbers.astype(WIDER[width])
 
 
 def _facts(outcome: Version | Fallback | None) -> np.ndarray:
@@ -330,8 +349,8 @@ def _facts(outcome: Version | Fallback | None) -> np.ndarray:
         exact = [0.0] * 7
     else:
         exact = [outcome.d_eff, outcome.log_det, outcome.missed, 0.0, 0.0, 1.0, 0.0]
-    half = _outwards(np.array(exact), np.float16)
-    return half if _is_possible(half) else _outwards(np.array(exact), np.float32)
+    said = [_outwards(np.array(exact), dtype) for dtype in (np.float16, np.float32, np.float64)]
+    return next((each for each in said if _is_possible(each)), said[-1])
 
 
 def _outwards(numbers: Floats, dtype: type[np.floating[Any]]) -> np.ndarray:
@@ -353,7 +372,7 @@ def _is_possible(facts: np.ndarray) -> bool:
 
 def _read_facts(payload: Payload) -> Certificate:
     facts = payload.records.get("facts")
-    if facts is None or facts.shape != (7,) or facts.dtype not in (np.float16, np.float32):
+    if facts is None or facts.shape != (7,) or facts.dtype.kind != "f":
         raise RemoteProtocolError("a version came without what is known of it")
     if not _is_possible(facts):
         raise RemoteProtocolError(f"a certificate that no version has: {facts.tolist()}")

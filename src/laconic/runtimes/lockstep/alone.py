@@ -47,7 +47,8 @@ class LoneFleet:
         views = RoundViews(self.network, round_)
         for number, client in self.network.clients.items():
             turn = ready.get(number)
-            if turn is not None and client.learner.tail is turn.tail:
+            tail: object = client.learner.tail
+            if turn is not None and tail is turn.tail:
                 choices[number] = turn.arm
                 self._learn(number, client, turn)
             else:
@@ -170,7 +171,9 @@ class Turn:
         """Let the tail learn."""
         at, view = self.place, self.view
         v = np.ascontiguousarray(view.features[:, at])
-        self.tail.learn(v, float(view.mean[at]), float(view.signal[at]), float(view.residual[at]), float(self.reward[0]))
+        self.tail.learn(
+            v, float(view.mean[at]), float(view.signal[at]), float(view.residual[at]), float(self.reward[0])
+        )
 
 
 def _groups(tails: dict[int, QuickTail]) -> list[list[int]]:

@@ -11,7 +11,6 @@ from laconic.beliefs import Belief, View
 from laconic.growing import GrowingRows
 from laconic.tail import News, Tail
 
-
 #: Rows are turned into as many as there are coordinates when there are twice as many and some more.
 SPARE_ROWS = 32
 
@@ -72,7 +71,8 @@ class QuickTail:
         error = reward - (mean + float(self._w @ v))
         self._rows, self._w = self._rows.appended(q[None]), self._w + q * (error / s)
         if self._rows.size >= 2 * len(v) + SPARE_ROWS:  # RᵀR = QᵀQ
-            self._rows = GrowingRows.empty(len(v)).appended(np.linalg.qr(self._rows.values, mode="r"))
+            triangle = np.asarray(np.linalg.qr(self._rows.values, mode="r"))
+            self._rows = GrowingRows.empty(len(v)).appended(triangle)
         gain = {"log_det": math.log(pivot), "variance": signal + residual, "residual": residual}
         self.news = self.news.and_one(**gain)
         if not replayed:

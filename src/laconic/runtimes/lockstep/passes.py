@@ -12,7 +12,7 @@ from laconic.arrays import Ints
 from laconic.beliefs import Belief, ExactBelief, Statistics, variances
 from laconic.protocol.messages import Payload
 from laconic.protocol.packing import NARROW, widths
-from laconic.protocol.parcels import FORMS
+from laconic.protocol.parcels import FORMS, marks_size
 from laconic.protocol.phases import AgreeOnDictionary, Phase, ShareData, ShareStatistics
 from laconic.protocol.phases.data import SharedData
 from laconic.protocol.phases.statistics import packed
@@ -104,8 +104,8 @@ def _outline(*sizes: int, dim: int, control: dict[str, float]) -> Payload:
             values |= hollow({name: (size, dim)}, dtype=dtype)
     count = sum(sizes_of_forms)
     values |= hollow({"rewards": (count,)}, dtype="float32" if single else "float16")
-    several = sum(size > 0 for size in sizes_of_forms) > 1
-    records = hollow({"forms": (-(-count // 4),)}, dtype="uint8") if several else {}
+    kinds = sum(size > 0 for size in sizes_of_forms)
+    records = hollow({"forms": (marks_size(count, kinds=kinds),)}, dtype="uint8") if kinds > 1 else {}
     return Payload(values=values, records=records, control=control)
 
 

@@ -46,7 +46,9 @@ def _choose(world: World, node: ClientNode) -> Decision:
 def act(world: World, event: Event) -> None:
     """Choose and report the reward."""
     node = _client(world, event)
-    if node is not None:
+    if node is not None and world.compresses and event.chance(1, 0.25):
+        learn(world, event)
+    elif node is not None:
         decision = _choose(world, node)
         _observe(world, node, decision, by_id=event.chance(2, 0.3))
 
@@ -59,18 +61,18 @@ def observe(world: World, event: Event) -> None:
 
 
 def _observe(world: World, node: ClientNode, decision: Decision, *, by_id: bool) -> None:
-    reward = float(world.draws(1).normal())
+    (reward,) = world.rewards(decision.point)
     if decision.id not in node.running.learner.pending and by_id:
         _observe_lost(world, node, decision, reward)
         by_id = False
     node.open.remove(decision)
-    node.reported[decision.id] = decision, reward
-    world.journal.observed(decision.point[0], reward, honest=not node.hostile)
+    (known,) = world.journal.observed(decision.point, [reward], name=node.name)
+    node.reported[decision.id] = decision, known
     world.say(f"client {node.name} observed {decision.id}" + (" by its id" if by_id else ""))
 
     def answered() -> None:
         node.reported.pop(decision.id, None)
-        node.acknowledged.append(reward)
+        node.acknowledged.append(known)
 
     try:
         world.at_client(
@@ -94,12 +96,10 @@ def learn(world: World, event: Event) -> None:
     node = _client(world, event)
     if node is None:
         return
-    count = 1 + event.pick(1, 3)
-    points, rewards = world.arms()[:count], world.draws(1).normal(size=count)
-    for point, reward in zip(points, rewards, strict=True):
-        world.journal.observed(point, float(reward), honest=not node.hostile)
-    world.say(f"client {node.name} learnt {count} from elsewhere")
-    known = rewards.tolist()
+    points = world.seen_elsewhere(event)
+    rewards = world.rewards(points)
+    known = world.journal.observed(points, rewards, name=node.name)
+    world.say(f"client {node.name} learnt {len(known)} from elsewhere")
     world.at_client(node, lambda client: client.learn(points, rewards), answer=lambda: node.acknowledged.extend(known))
 
 
@@ -385,7 +385,8 @@ def restart_server_now(world: World) -> None:
     for record in outcome.keep:
         node.store.append(record, after=node.state)
     node.works.extend(outcome.compute)
-    world.journal.logged(term, server.log)
+    world.journal.logged(server.hub)
+    world.journal.edited(server.hub)
     world.at_server(lambda server: server.tick(world.now))
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from laconic.protocol.server import ServerState
+import numpy as np
+
+from laconic.protocol.digests.atoms import GROWTH, Atoms
+from laconic.protocol.server import Server, ServerState
 from laconic.protocol.session import ClientState
 from laconic.testing.simulation import acts
 from laconic.testing.simulation.failure import require
@@ -113,5 +116,17 @@ def _check_rest(world: World) -> None:
             )
             require(client.learner.covered == len(own), f"the belief lacks points of client {node.name}")
         elif world.plan.digest is not None:
-            log = set(server.log.rewards.tolist())
-            require(all(each in log for each in own), f"the log lacks points of client {node.name}")
+            _check_log(node, server)
+
+
+def _check_log(node: ClientNode, server: Server) -> None:
+    """The log has all of a client's observations in its order, and the client lacks little that others put there."""
+    client, hub = node.running, server.hub
+    own = hub.members[hub.numbers[node.name]].lineage.places.values.astype(np.int64)
+    same = np.array_equal(hub.log.rewards[own], client.learner.history.rewards)
+    require(same, f"the log lacks points of client {node.name}")
+    assert client.held is not None
+    length = client.held.built.length
+    lacked = len(hub.log) - length - int((own >= length).sum())
+    spared = GROWTH * length if isinstance(hub.plan.digest, Atoms) else length
+    require(lacked == 0 or len(hub.log) < spared, f"client {node.name} flushed, and lacks {lacked} points of others")

@@ -9,6 +9,8 @@ import msgspec
 import numpy as np
 
 from laconic.protocol.messages import Chain, Hello, Label, Leave, Part, Payload, Request, Up, Upload
+from laconic.protocol.parcels import packed
+from laconic.protocol.wire import Wire
 
 Draw = np.random.Generator
 _replace = msgspec.structs.replace
@@ -24,16 +26,43 @@ def invented(client: Any, draw: Draw, *, dim: int) -> list[Up]:
     """Messages that nobody asked for."""
     session = client.session
     epoch = Label(session.held.term, session.held.number + int(draw.integers(0, 3)))
+    wire = client.plan.wire
+
+    def points(count: int) -> Payload:
+        return _travelling(_points(count, dim, draw), wire)
+
     kinds: list[Callable[[], list[Up]]] = [
         lambda: [Request(epoch=session.held)] * 40,
         lambda: [Request(epoch=epoch)],
         lambda: [Part(epoch=epoch, phase=int(draw.integers(0, 3)), upto=3, payload=_points(3, dim, draw))],
-        lambda: [Upload(first=int(draw.integers(0, 4)), payload=_points(3, dim, draw), ask=True)],
-        lambda: [Upload(first=session.sent, payload=_points(300, dim, draw), ask=True, flush=True)],
+        lambda: [Upload(first=int(draw.integers(0, 4)), payload=points(3), ask=True)],
+        lambda: [Upload(first=session.sent, payload=points(300), ask=True, flush=True)],
         lambda: [Chain(payload=Payload(records={"hashes": _hashes(int(draw.integers(0, 5)), draw)}))],
         lambda: [Leave(), Leave()],
     ]
+    if wire.by_reference:
+        kinds += [lambda: [Upload(first=session.sent, payload=_references(dim, draw), ask=True)]] * 3
     return kinds[int(draw.integers(len(kinds)))]()
+
+
+def _travelling(payload: Payload, wire: Wire) -> Payload:
+    """Made-up observations in the numbers of a wire, not all of them within its range."""
+    values, records = packed(payload.values["points"] * (3.0 if wire.by_reference else 1.0), wire)
+    return Payload(values={**values, "rewards": wire.packed_rewards(payload.values["rewards"])}, records=records)
+
+
+def _references(dim: int, draw: Draw) -> Payload:
+    """Observations of points by numbers that nobody gave, beside some as they are."""
+    count, fresh = int(draw.integers(1, 5)), int(draw.integers(0, 3))
+    dtype = str(draw.choice(["uint8", "uint16", "uint32", "int8"]))
+    values = {
+        "ids": draw.integers(0, int(draw.choice([3, 100])), count).astype(dtype),
+        "rewards": draw.normal(size=count + fresh).astype(np.float16),
+    }
+    if fresh:
+        values["points"] = draw.integers(-127, 128, (fresh, dim)).astype(np.int8)
+    forms = draw.integers(0, 256, int(draw.integers(1, 3))).astype(np.uint8)
+    return Payload(values=values, records={"forms": forms} if draw.random() < 0.5 else {})
 
 
 def _points(count: int, dim: int, draw: Draw) -> Payload:
@@ -51,6 +80,7 @@ def _other_hello(m: Hello, draw: Draw) -> Hello:
         {"mark": int(draw.integers(0, 2**60))},
         {"held": Label(int(draw.integers(0, 5)), int(draw.integers(0, 9)))},
         {"syncing": (Label(m.held.term, m.held.number + 1), int(draw.integers(0, 3)))},
+        {"library": int(draw.integers(0, 40)), "shelf": m.shelf + int(draw.integers(0, 2))},
     ]
     return _replace(m, **lies[int(draw.integers(len(lies)))])
 
@@ -128,6 +158,25 @@ def _other_upload(m: Upload, draw: Draw) -> Upload:
     return _replace(m, **lies[int(draw.integers(len(lies)))])
 
 
+def _rubbish(m: Upload, draw: Draw) -> Upload:
+    """An upload whose arrays are cut, widened, of another type, renumbered, or no numbers."""
+    values, records = {**m.payload.values}, {**m.payload.records}
+    arrays = values if not records or draw.random() < 0.8 else records
+    name = list(arrays)[int(draw.integers(len(arrays)))]
+    array = arrays[name]
+    lies = [
+        array[:-1],
+        np.concatenate([array, array]),
+        array.astype(np.float64),
+        array.astype(np.int16),
+        array * 0 + np.array(draw.integers(0, 127)).astype(array.dtype),
+        np.full(array.shape, np.nan, dtype=np.float16),
+        np.full(array.shape, 3e38, dtype=np.float32),
+    ]
+    arrays[name] = lies[int(draw.integers(len(lies)))]
+    return _replace(m, payload=Payload(values=values, records=records))
+
+
 def _other_chain(m: Chain, draw: Draw) -> Chain:
     hashes = m.payload.records["hashes"]
     length = len(hashes) + int(draw.integers(0, 2))
@@ -140,6 +189,6 @@ LIES: dict[type, list[Callable[[Any, Draw], Any]]] = {
         _other_numbers, _other_numbers, _scaled, _other_control, _other_hashes, _other_place, _many_points,
         _not_a_number,
     ],
-    Upload: [_other_upload],
+    Upload: [_other_upload, _rubbish],
     Chain: [_other_chain],
 }  # fmt: skip

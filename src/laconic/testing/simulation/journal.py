@@ -1,21 +1,31 @@
 """The journal: which observations are in which belief, from the traffic alone.
 
-Rewards are all different, so that each names its observation.
+Rewards are all different, also as they travel, so that each names its observation. What hostile members put into a log
+is known by its place there.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from laconic.arrays import Floats
+from laconic.atoms import Version, weights_of
 from laconic.protocol.client import Client
 from laconic.protocol.history import History
 from laconic.protocol.messages import BLANK, Label, Part
 from laconic.protocol.plan import Plan
+from laconic.protocol.roster import Hub, Member
+from laconic.testing.simulation.estimates import WeightedAtoms, extremes
 from laconic.testing.simulation.failure import require
+from laconic.testing.simulation.nodes import belief_mark
+
+#: How exactly a certificate holds, of a reference that leaves next to nothing of any point.
+CERTAIN = 5e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,6 +34,38 @@ class Contents:
 
     rewards: tuple[float, ...] = ()
     known: bool = True
+    points: Floats | None = None  # where a log shows them
+    lies: frozenset[int] = frozenset()  # which of them a hostile member put into a log
+
+    @cached_property
+    def honest(self) -> frozenset[float]:
+        """The observations of honest members."""
+        return frozenset(each for place, each in enumerate(self.rewards) if place not in self.lies)
+
+
+@dataclass(frozen=True, eq=False)
+class Logged:
+    """A server's log, and which of its places hostile members filled."""
+
+    log: History
+    lies: frozenset[int]
+
+
+@dataclass(frozen=True, eq=False)
+class BuiltVersion:
+    """A version of a digest as the server built it, and the hash of the belief that all who hold it must have."""
+
+    atoms: WeightedAtoms
+    mark: int
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """An observation that was made: its point, by whom, and as the how manieth of all."""
+
+    point: Floats
+    name: str
+    order: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,30 +80,36 @@ class Journal:
     """Everything that the simulation has seen."""
 
     plan: Plan
-    points: dict[float, Floats] = field(default_factory=dict)
-    hashes: dict[int, float] = field(default_factory=dict)  # of honest observations
+    liars: frozenset[str] = frozenset()  # the names of hostile members
+    seen: dict[float, Seen] = field(default_factory=dict)  # observations as they travel, by their rewards
     contents: dict[Label, Contents] = field(default_factory=lambda: {BLANK: Contents()})
     marks: dict[Label, int] = field(default_factory=dict)
-    logs: dict[int, History] = field(default_factory=dict)  # by term
+    logs: dict[int, Logged] = field(default_factory=dict)  # by term
+    editions: dict[Label, Any] = field(default_factory=dict)  # of a digest
+    atoms: dict[Label, BuiltVersion] = field(default_factory=dict)  # of those that have some
+    versions: dict[Label, Contents] = field(default_factory=dict)  # what is in them, as far as anybody asked
     begun: set[Label] = field(default_factory=set)
     taken: dict[Label, dict[int, Contents]] = field(default_factory=dict)  # parts of last phases
     lies: set[float] = field(default_factory=set)
 
-    def observed(self, point: Floats, reward: float, *, honest: bool) -> None:
-        """An observation was made."""
-        self.points[reward] = point
-        if not honest:
-            self.lies.add(reward)
+    def observed(self, points: Floats, rewards: Sequence[float], *, name: str) -> list[float]:
+        """Observations were made; their rewards as they travel."""
+        X, y = self.plan.rounded(points, np.array(rewards))
+        for point, reward in zip(X, y.tolist(), strict=True):
+            self.seen[reward] = Seen(point, name, order=len(self.seen))
+        if name in self.liars:
+            self.lies.update(y.tolist())
+        return list(map(float, y))
 
-    def noted(self, client: Client, part: Part, *, twisted: bool) -> PartNote:
+    def noted(self, client: Client, part: Part) -> PartNote:
         """What a part has, by the history of its sender."""
-        last = self.plan.phases[-1]
+        last, name = self.plan.phases[-1], client.session.name
+        twisted = name in self.liars
         rewards = client.learner.history.rewards
         if last.shows_points:
             points, meant = part.payload.values["points"], part.payload.values["rewards"]
             if twisted:
-                for x, y in zip(points, meant, strict=True):
-                    self.observed(x, float(y), honest=False)
+                self.observed(points, meant.tolist(), name=name)
             return PartNote(Contents(tuple(map(float, meant))))
         first = 0 if last.replaces else client.learner.covered
         return PartNote(Contents(tuple(map(float, rewards[first : part.upto])), known=not twisted))
@@ -85,34 +133,103 @@ class Journal:
         known = before.known and all(part.known for part in parts.values())
         self.contents[epoch], self.marks[epoch] = Contents(tuple(rewards), known), mark
 
-    def logged(self, term: int, log: History) -> None:
+    def logged(self, hub: Hub) -> None:
         """The server's log is this now."""
-        before = self.logs.get(term)
+        before, log = self.logs.get(hub.term), hub.log
+        known = 0 if before is None else len(before.log)
         if before is not None:
-            if len(before) == len(log):
+            if known == len(log):
                 return
-            require(len(before) < len(log), "the log lost observations")
-            require(np.array_equal(before.rewards, log.rewards[: len(before)]), "the log changed what it had")
-        honest = [each for each in log.rewards.tolist() if each not in self.lies]
+            require(known < len(log), "the log lost observations")
+            require(np.array_equal(before.log.rewards, log.rewards[:known]), "the log changed what it had")
+        owned = {member.name: _places(member) for member in hub.members.values()}
+        lies = frozenset(place for name in self.liars for place in owned.get(name, ()))
+        honest = [each for place, each in enumerate(log.rewards.tolist()) if place not in lies]
         require(len(set(honest)) == len(honest), "an observation is twice in the log")
-        self.logs[term] = log
+        require(set(range(known, len(log))) <= set().union(*owned.values()), "an observation in the log is nobody's")
+        for member in hub.members.values():
+            if member.name not in self.liars:
+                self._check_own(member, log, known)
+        self.logs[hub.term] = Logged(log, lies)
+
+    def _check_own(self, member: Member, log: History, known: int) -> None:
+        """What is new of a member in the log it has observed, in this order."""
+        orders = []
+        for place in member.lineage.places.values.tolist():
+            seen = self.seen.get(float(log.rewards[place]))
+            require(seen is not None and seen.name == member.name, f"{member.name} never saw what is at {place}")
+            assert seen is not None
+            orders.append(seen.order)
+            same = place < known or np.array_equal(seen.point, log.points[place])
+            require(same, f"the point of {member.name} at {place} of the log is another")
+        require(orders == sorted(set(orders)), f"observations of {member.name} are not in its order in the log")
+
+    def edited(self, hub: Hub) -> None:
+        """The server's newest edition of its digest is this now."""
+        digest = self.plan.digest
+        if digest is not None:
+            self.editions[Label(hub.term, digest.number(hub.edition))] = hub.edition
 
     def held(self, label: Label) -> Contents:
         """The observations in the belief of a label."""
-        if self.plan.digest is None or label == BLANK:
+        digest = self.plan.digest
+        if digest is None or label == BLANK:
             require(label in self.contents, f"nobody installed epoch {label}")
             return self.contents[label]
-        require(label.term in self.logs, f"no server had the term of version {label}")
-        log = self.logs[label.term]
-        require(label.number <= len(log), f"version {label} is longer than the log")
-        return Contents(tuple(log.rewards[: label.number].tolist()))
+        if label not in self.versions:
+            require(label in self.editions, f"no server built version {label}")
+            logged, length = self.logs.get(label.term), digest.reach(self.editions[label])
+            require(length == 0 or logged is not None, f"version {label} is of a log that nobody had")
+            self.versions[label] = _beginning(logged, length)
+        return self.versions[label]
 
     def mark(self, label: Label) -> int | None:
-        """The hash that holders of a label agree on; None where there is none."""
+        """The hash that holders of a label agree on who know all observations as they are; None where there is none."""
         if self.plan.digest is None or label == BLANK:
             return self.marks.get(label)
-        return self.logs[label.term].chain.at(label.number)
+        length = len(self.held(label).rewards)
+        return self.logs[label.term].log.chain.at(length) if length else 0
 
-    def matrix(self, rewards: Sequence[float]) -> Floats:
-        """The points of observations."""
-        return np.array([self.points[each] for each in rewards]).reshape(-1, self.plan.belief.dim)
+    def version(self, label: Label) -> BuiltVersion:
+        """The weighted atoms of a label, whose certificate is compared with the log when they are first asked for."""
+        if label not in self.atoms:
+            require(isinstance(self.editions[label].outcome, Version), f"version {label} has no atoms")
+            self.atoms[label] = self._weighed(label, self.editions[label].outcome)
+        return self.atoms[label]
+
+    def _weighed(self, label: Label, version: Version) -> BuiltVersion:
+        belief, contents = self.plan.belief, self.held(label)
+        kernel, X = belief.dictionary_kernel(), contents.points
+        assert X is not None
+        known = {x.tobytes() for x in X}
+        require(all(x.tobytes() in known for x in version.atoms), f"an atom of {label} is not in the log")
+        weights = weights_of(version.weights)
+        spanning = version.atoms[version.spanning]
+        atoms = WeightedAtoms(kernel, belief.lam, version.atoms, spanning, weights, version.quantum)
+        e_lo, e_hi = extremes(atoms, X)
+        said = version.certificate
+        holds = said.e_lo <= e_lo + CERTAIN and said.e_hi >= e_hi - CERTAIN
+        require(holds, f"{label} says {said.e_lo:.4g} … {said.e_hi:.4g}, and its log {e_lo:.4g} … {e_hi:.4g}")
+        return BuiltVersion(atoms, belief_mark(version.belief(kernel=kernel, lam=belief.lam)))
+
+    def matrix(self, contents: Contents, rewards: Sequence[float]) -> Floats:
+        """The points in a belief, and after them those of further observations."""
+        dim = self.plan.belief.dim
+        inside = contents.rewards if contents.points is None else ()
+        known = np.empty((0, dim)) if contents.points is None else contents.points
+        own = np.array([self.seen[each].point for each in (*inside, *rewards)]).reshape(-1, dim)
+        return np.concatenate([known, own])
+
+
+def _places(member: Member) -> set[int]:
+    """Where all observations under a name are in the log."""
+    lineages = (member.lineage, *member.past.values())
+    return {int(place) for lineage in lineages for place in lineage.places.values}
+
+
+def _beginning(logged: Logged | None, length: int) -> Contents:
+    """The first observations of a log."""
+    if logged is None:
+        return Contents()
+    rewards = tuple(logged.log.rewards[:length].tolist())
+    return Contents(rewards, points=logged.log.points[:length], lies=logged.lies)

@@ -1,4 +1,4 @@
-"""Eight bugs to plant in the protocol: a simulation that does not find them does not look."""
+"""Ten bugs to plant in the protocol: a simulation that does not find them does not look."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
 
+import msgspec
+
 from laconic.protocol import alone, session, together, work
 from laconic.protocol.client import Client
 from laconic.protocol.learner import Adoption
 from laconic.protocol.messages import Install, Newer, Released
+from laconic.protocol.parcels import Libraries
 from laconic.protocol.records import Reborn, Uploaded
 from laconic.protocol.roster import Turn
 from laconic.protocol.server import Server
@@ -65,7 +68,8 @@ def count_a_point_twice() -> Iterator[None]:
     """An upload that repeats known observations is put into the log as it is."""
 
     def careless(hub: Any, member: Any, message: Any) -> Any:
-        points, rewards = alone.read_upload(hub, member, message)
+        new = msgspec.structs.replace(message, first=member.known)
+        points, rewards = alone.read_upload(hub, member, new)
         return Uploaded(number=member.number, points=points, rewards=rewards)
 
     with patch.object(alone, "_checked", careless):
@@ -83,6 +87,17 @@ def drop_the_tail() -> Iterator[None]:
         return replace(adopting, adoption=Adoption(adoption.covered, Tail(adoption.tail.belief), adoption.upto))
 
     with patch.object(work, "_caught_up", forgetful):
+        yield
+
+
+@contextmanager
+def refer_to_what_was_lost() -> Iterator[None]:
+    """A server numbers the points of a lost download as if they had arrived."""
+
+    def trusting(self: Libraries, count: int, *, mark: int) -> Libraries:
+        return self
+
+    with patch.object(Libraries, "received", trusting):
         yield
 
 
@@ -134,5 +149,7 @@ BUGS: Mapping[str, tuple[Callable[[], AbstractContextManager[None]], str]] = {
     "drop the tail on catching up": (drop_the_tail, "DisKernelUCB"),
     "ignore the fingerprint": (ignore_the_fingerprint, "DisLinUCB"),
     "apply a late install": (apply_a_late_install, "OneKernelUCB"),
+    "count an upload twice": (count_a_point_twice, "LaconicUCB"),
+    "refer to what was lost": (refer_to_what_was_lost, "LaconicUCB"),
     "leave out without telling": (leave_out_silently, "ApproxDisKernelUCB"),
 }

@@ -4,8 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from laconic.algorithms import Algorithm, ApproxDisKernelUCB, DisKernelUCB, DisLinUCB, NKernelUCB, OneKernelUCB
+from laconic.algorithms import (
+    Algorithm,
+    ApproxDisKernelUCB,
+    DisKernelUCB,
+    DisLinUCB,
+    LaconicUCB,
+    NKernelUCB,
+    OneKernelUCB,
+)
+from laconic.atoms import Atoms as Recipe
 from laconic.kernels import Gaussian
+from laconic.protocol.digests import AllPoints, Atoms
+
+#: Certificates can be compared with the log where the reference leaves next to nothing of any point.
+FINE = Atoms(Recipe(tolerance=1e-7, pool=64, most=2.0))
 
 SUBJECTS: Mapping[str, Algorithm] = {
     "DisKernelUCB": DisKernelUCB(Gaussian(1.0), D=1.0),
@@ -14,5 +27,7 @@ SUBJECTS: Mapping[str, Algorithm] = {
     "ApproxDisKernelUCB": ApproxDisKernelUCB(Gaussian(1.0), D=1.5, qbar=0.7),
     "ApproxDisKernelUCB local": ApproxDisKernelUCB(Gaussian(1.0), D=1.5, qbar=0.7, cold_start="local"),
     "DisKernelUCB alone": DisKernelUCB(Gaussian(1.0), D=1.0, together=False),
+    "LaconicUCB": LaconicUCB(Gaussian(0.5), lam=0.3, alpha=0.3, digest=FINE),
+    "LaconicUCB all points": LaconicUCB(Gaussian(0.5), lam=0.3, alpha=0.3, digest=AllPoints()),
     "NKernelUCB": NKernelUCB(Gaussian(1.0)),
 }

@@ -13,7 +13,8 @@ from laconic.canonical import table_bytes
 from laconic.errors import LaconicError, RemoteProtocolError
 from laconic.protocol.client import Client
 from laconic.protocol.codec import Codec
-from laconic.protocol.messages import Down, Label, Part, SetAside, Up, Upload
+from laconic.protocol.digests import Held
+from laconic.protocol.messages import Digested, Down, Label, Part, SetAside, Up
 from laconic.protocol.outcome import BuildOnce, Outcome, Share, build_alone
 from laconic.protocol.records import Record
 from laconic.protocol.roster import Patience
@@ -46,7 +47,8 @@ class World:
         self.plan = algorithm.plan(schedule.dim)
         self.plan_table = table_bytes(self.plan.table)
         self.codec = Codec(self.plan)
-        self.journal = Journal(self.plan)
+        liars = frozenset({str(schedule.clients - 1)} if schedule.hostile else ())
+        self.journal = Journal(self.plan, liars=liars)
         self.patience = Patience(seconds=schedule.seconds, quorum=schedule.quorum)
         self.share: Share = BuildOnce() if schedule.shared else build_alone
         self.links: dict[int, Link] = {}
@@ -62,6 +64,7 @@ class World:
             machine=Server(self.plan, members=members, term=self.random_number(), patience=self.patience)
         )
         self.server.running.tick(self.now)
+        self.journal.edited(self.server.running.hub)
         self.server.state = server_state(self.server.running)
         self.server.store.append(self.server.running.opened, after=self.server.state)
         self.clients = [self._client(index) for index in range(schedule.clients)]
@@ -109,7 +112,37 @@ class World:
         """Some arms: of a catalogue, so that points repeat, and new ones."""
         draw = self.draws()
         fresh = draw.uniform(-1, 1, (2, self.schedule.dim))
-        return np.concatenate([self.catalogue[draw.choice(6, size=2, replace=False)], fresh])
+        arms = np.concatenate([self.catalogue[draw.choice(6, size=2, replace=False)], fresh])
+        return self._rougher(arms, draw) if self.compresses else arms
+
+    @property
+    def compresses(self) -> bool:
+        """Whether points travel in few bits, and by numbers where they are known."""
+        return self.plan.wire.by_reference
+
+    def _rougher(self, points: Floats, draw: np.random.Generator) -> Floats:
+        """Most points near those of the catalogue; a few beyond what the wire expects."""
+        near = self.catalogue[draw.integers(6, size=len(points))] + 0.02 * draw.integers(-2, 3, points.shape)
+        points = np.where(draw.random((len(points), 1)) < 0.8, near, points)
+        return np.where(draw.random((len(points), 1)) < 0.02, 3.0 * points, points)
+
+    def seen_elsewhere(self, event: Event) -> Floats:
+        """Points to learn from: a few, or so many that it pays to send less than all of them."""
+        if not self.compresses:
+            return self.arms()[: 1 + event.pick(1, 3)]
+        draw, many = self.draws(), [2, 8, 20, 40][event.pick(1, 4)]
+        return self._rougher(draw.uniform(-1, 1, (many, self.schedule.dim)), draw)
+
+    def rewards(self, points: Floats) -> list[float]:
+        """A reward for each point, as it will travel unlike every other."""
+        draw, taken = self.draws(1), self.journal.seen
+        while True:
+            rewards = draw.normal(size=len(points))
+            if self.compresses:  # some need more bits
+                rewards *= np.where(draw.random(len(points)) < 0.02, 64.0, 1.0)
+            travels = self.plan.rounded(points, rewards)[1].tolist()
+            if len(set(travels)) == len(travels) and not any(each in taken for each in travels):
+                return list(map(float, rewards))
 
     def new_link(self, node: ClientNode) -> Link:
         """A new link of a client."""
@@ -130,7 +163,7 @@ class World:
     ) -> Outcome[Up]:
         """Let an event happen at a client, check what must hold, and put its effects in line."""
         client = node.running
-        before, held = node.state, client.session.held
+        before, held, version = node.state, client.session.held, client.held
         try:
             outcome = call(client)
         except LaconicError:
@@ -143,7 +176,7 @@ class World:
         if not node.hostile:
             invariants.check_step(node, held, client, known=self.went_back)
             if client.session.held != held:
-                self.say(f"client {node.name} is in {_label(client.session.held)}")
+                self.say(f"client {node.name} is in {_label(client.session.held)}{_made_of(client, version)}")
                 invariants.check_mark(node, self.journal)
         behind, node.unwritten = node.unwritten, []
         self._put(node, (*behind, *outcome.keep), after)
@@ -173,25 +206,16 @@ class World:
             changed = hostile.twisted(message, draw)
         note = None
         if isinstance(changed, Part) and changed.phase + 1 == len(self.plan.phases):
-            note = self.journal.noted(node.running, changed, twisted=node.hostile)
-        if isinstance(changed, Upload) and node.hostile:
-            self._lied(changed)
+            note = self.journal.noted(node.running, changed)
         envelope = Envelope(self.codec.encode(changed), note=note, kind=type(changed).__name__)
         node.effects.append(Send(node.link.number, envelope))
-
-    def _lied(self, upload: Upload) -> None:
-        values = upload.payload.values
-        for point, reward in zip(values["points"], values["rewards"], strict=True):
-            self.journal.observed(point, float(reward), honest=False)
 
     def lie(self, node: ClientNode, message: Up) -> None:
         """A hostile member sends something that its client never said."""
         assert node.link is not None
         note = None
         if isinstance(message, Part) and message.phase + 1 == len(self.plan.phases):
-            note = self.journal.noted(node.running, message, twisted=True)
-        if isinstance(message, Upload):
-            self._lied(message)
+            note = self.journal.noted(node.running, message)
         node.link.send_up(Envelope(self.codec.encode(message), note=note, kind=type(message).__name__))
 
     # -- the server's events -------------------------------------------------------------------------------------
@@ -215,7 +239,7 @@ class World:
         self._put(self.server, outcome.keep, after)
         for link, message in outcome.send:
             self._check_aside(link, message)
-            self.server.effects.append(Send(link, Envelope(self.codec.encode(message), kind=type(message).__name__)))
+            self.server.effects.append(Send(link, Envelope(self.codec.encode(message), kind=_kind(message))))
         self._finish(self.server, outcome)
         return outcome
 
@@ -340,3 +364,22 @@ class World:
 
 def _label(label: Label) -> str:
     return f"{label.number} of term {label.term:x}"
+
+
+def _kind(message: Down) -> str:
+    """What the trace calls a message."""
+    whole = isinstance(message, Digested) and message.whole
+    return type(message).__name__ + (" whole" if whole else "")
+
+
+def _made_of(client: Client, before: Held | None) -> str:
+    """What the version that a client holds is made of, for the trace."""
+    held = client.held
+    if held is None:
+        return ""
+    if held.atoms is None:
+        return f": {held.built.length} points" + (" instead of atoms" if before and before.atoms is not None else "")
+    kept = {x.tobytes() for x in held.atoms}
+    old = () if before is None or before.atoms is None else before.atoms
+    dropped = sum(x.tobytes() not in kept for x in old)
+    return f": {len(kept)} atoms for {held.built.length} points" + (f", {dropped} dropped" if dropped else "")

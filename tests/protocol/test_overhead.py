@@ -1,0 +1,143 @@
+"""What travels beside points, rewards and the belief itself: a few bytes a message, in every run."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from laconic import Catalogue, Cosine, Gaussian, LaconicUCB, Linear, Problem
+from laconic.protocol.codec import Codec
+from laconic.protocol.ledger import Direction
+from laconic.protocol.messages import Digested, Payload, Upload
+from laconic.protocol.shapes import Layout
+from laconic.protocol.tight import chosen, head, places
+from laconic.runtimes import loopback
+from laconic.runtimes.network import Network
+
+#: Bytes of a message beside what it is about, at most.
+MOST_UP, MOST_DOWN = 24, 40
+#: What it is about: points in any form or by number, rewards, and the weights and the mean of atoms.
+MATTER = ("points", "wide", "exact", "ids", "rewards", "weights", "mean")
+#: Bitmaps: a mark for each of so many points, which says its form, whose it is, or whether it stays.
+BITMAPS = ("forms", "runs", "dropped", "spanning")
+
+LEAN = LaconicUCB(Gaussian(0.5), lam=0.1, alpha=0.1)
+RUNS: dict[str, tuple[LaconicUCB, Problem, int, int]] = {
+    "fresh arms": (LEAN, Cosine(dim=3), 8, 60),
+    "few items": (LEAN, Catalogue(dim=3, items=12, arms=5), 8, 60),
+    "a long run": (LEAN, Cosine(dim=2), 3, 300),
+    "many features, all raw": (LaconicUCB(Gaussian(1.0)), Cosine(dim=20), 10, 20),
+    "a linear kernel": (LaconicUCB(Linear(), lam=0.1, alpha=0.1), Cosine(dim=5), 6, 40),
+}
+
+
+@pytest.fixture
+def passed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """All messages of a run."""
+    found: list[Any] = []
+    put = Network._put
+
+    def noted(self: Network, direction: Direction, number: int, message: Any, travelling: Any) -> None:
+        found.append(message)
+        put(self, direction, number, message, travelling)
+
+    monkeypatch.setattr(Network, "_put", noted)
+    return found
+
+
+def beside(codec: Codec, message: Any, *names: str) -> int:
+    """The bytes of an encoded message without some of its arrays."""
+    arrays = {**message.payload.values, **message.payload.records}
+    return len(codec.encode(message)) - sum(arrays[name].nbytes for name in names if name in arrays)
+
+
+@pytest.mark.parametrize("what", RUNS)
+def test_messages_say_little_beside_what_they_are_about(what: str, passed: list[Any]) -> None:
+    algorithm, problem, clients, rounds = RUNS[what]
+    instance = problem.instance(clients=clients, rounds=rounds, seed=0)
+    played = loopback.play(algorithm, instance, clients=clients, rounds=rounds, seed=0)
+    codec = Codec(algorithm.plan(instance.dim))
+    assert played.bytes == sum(len(codec.encode(message)) for message in passed)
+    ups = [message for message in passed if isinstance(message, Upload)]
+    downs = [message for message in passed if isinstance(message, Digested)]
+    assert ups
+    assert downs
+    for messages, most, names in ((ups, MOST_UP, MATTER), (downs, MOST_DOWN, (*MATTER, *BITMAPS))):
+        worst = max(messages, key=lambda message: beside(codec, message, *names))
+        assert beside(codec, worst, *names) <= most, f"{len(codec.encode(worst))} bytes: {worst}"
+
+
+# Arrays in one run of bytes
+
+LAYOUT = Layout(
+    values={"points": ("n", "d"), "weights": ("m",), "mean": ("m",)},
+    records={"facts": (2,), "rest": ("r",)},
+    types={
+        "points": ("int8", "int16", "float64"),
+        "weights": ("uint8",),
+        "mean": ("int8",),
+        "facts": ("float16", "float32"),
+        "rest": ("uint8", "float64"),
+    },
+    always=("rest",),
+    rest="rest",
+)
+ROW = np.arange(3, dtype=np.uint8)
+
+
+def tightly(payload: Payload, dim: int = 2) -> bytes | None:
+    arrays = chosen(payload, LAYOUT, dim=dim)
+    return None if arrays is None else head(arrays, LAYOUT) + b"".join(each.array.tobytes() for each in arrays)
+
+
+def payload(points: Any, weights: Any = None, **records: Any) -> Payload:
+    values = {"points": points, "weights": weights, "mean": None if weights is None else weights.astype(np.int8)}
+    there = {name: array for name, array in values.items() if array is not None}
+    return Payload(values=there, records={"rest": ROW, **records})
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "float64"])
+@pytest.mark.parametrize("count", [0, 1, 127, 128, 20_000])
+def test_arrays_are_found_where_they_were_put(dtype: str, count: int) -> None:
+    sent = payload(np.zeros((count, 2), dtype), np.ones(count, np.uint8), facts=np.zeros(2, np.float32))
+    data = tightly(sent)
+    assert data is not None
+    found = {place.name: place for place in places(data, LAYOUT, dim=2)}
+    for name, array in {**sent.values, **sent.records}.items():
+        place = found[name]
+        assert (place.dtype, place.shape) == (array.dtype.name, array.shape)
+        assert data[place.start : place.stop] == array.tobytes()
+    entries = sum(array.nbytes for array in {**sent.values, **sent.records}.values())
+    sizes = 2 * (
+        1 if count < 2**7 else 2 if count < 2**14 else 3
+    )  # of points and of weights; that of the mean follows, and the rest's
+    assert len(data) == 1 + sizes + entries
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        payload(np.zeros((3, 1), np.int8)),
+        payload(np.zeros(3, np.int8)),
+        payload(np.zeros((3, 2), np.float32)),
+        payload(np.zeros((3, 2), np.int8), facts=np.zeros(3, np.float16)),
+        payload(np.zeros((3, 2), np.int8), other=ROW),
+        Payload(values={"points": np.zeros((3, 2), np.int8)}),
+        Payload(values={"weights": ROW, "mean": np.zeros(2, np.int8)}, records={"rest": ROW}),
+        Payload(records={"rest": ROW}, control={"n": 1.0}),
+    ],
+    ids=["narrow", "flat", "type", "facts", "another", "no rest", "sizes", "control"],
+)
+def test_a_payload_of_other_arrays_is_not_tight(sent: Payload) -> None:
+    assert tightly(sent) is None
+
+
+def test_no_run_of_bytes_claims_more_than_it_has() -> None:
+    data = tightly(payload(np.zeros((3, 2), np.int8), np.ones(5, np.uint8)))
+    assert data is not None
+    for end in range(len(data) - len(ROW)):
+        with pytest.raises(ValueError, match=r"bytes|size"):
+            places(data[:end], LAYOUT, dim=2)
+    for endless in (b"\x81", b"\x81" + b"\xff" * 20, b"\x81\xff\xff\xff\xff\x7f"):
+        with pytest.raises(ValueError, match=r"bytes|size"):
+            places(endless, LAYOUT, dim=2)
