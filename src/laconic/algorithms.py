@@ -19,6 +19,7 @@ from typing import ClassVar, Literal, Protocol, runtime_checkable
 import numpy as np
 
 from laconic.atoms import Atoms as Recipe
+from laconic.atoms import LeanTheory
 from laconic.beliefs import BlankEmbedding, ExactBelief, FiniteBelief, LinearEmbedding, NystromEmbedding
 from laconic.checks import is_grid, require_at_least, require_flag, require_one_of, require_positive, seen
 from laconic.errors import InputError
@@ -257,18 +258,19 @@ class LaconicUCB:
         if not is_grid(self.upload) and not isinstance(self.upload, UploadRule):
             raise InputError(f"upload must have a method due(unsent, own), not {seen(self.upload)}; try Growth()")
         if not is_grid(self.digest) and not is_grid(self.reward):
-            _scaled(self.digest, reward=self.reward)
+            _lean_exploration(self.alpha, _scaled(self.digest, reward=self.reward))
 
     def plan(self, dim: int, /) -> Plan:
         if isinstance(self.ranges, tuple) and len(self.ranges) != dim:
             raise InputError(
                 f"ranges has {len(self.ranges)} entries, but arms have {dim} features; try one number for all of them"
             )
+        digest = _scaled(self.digest, reward=self.reward)
         return Plan(
             belief=ExactBelief.empty(kernel=self.kernel, lam=self.lam, dim=dim),
             trigger=ScaledVariance(self.delta),
-            digest=_scaled(self.digest, reward=self.reward),
-            exploration=_exploration(self.alpha),
+            digest=digest,
+            exploration=_lean_exploration(self.alpha, digest),
             wire=Int8Wire(self.ranges),
             upload=self.upload,
         )
@@ -289,6 +291,18 @@ def _scaled(digest: Digest, *, reward: float) -> Digest:
             f"try LaconicUCB(reward={digest.recipe.range!r})"
         )
     return Atoms(replace(digest.recipe, range=reward))
+
+
+def _lean_exploration(alpha: Alpha, digest: Digest) -> Exploration:
+    """α as it is given, or the width that follows from what a digest of atoms says of itself."""
+    if not isinstance(alpha, Theory):
+        return Fixed(alpha)
+    if not isinstance(digest, Atoms):
+        raise InputError(
+            f"the theoretical alpha rests on the certificates of atoms, and {type(digest).__name__} has none; "
+            "try digest=Atoms(), or give alpha as a number"
+        )
+    return LeanTheory(alpha, step=digest.recipe.quantum)
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,12 @@ def test_algorithms_may_be_repeated_or_listed_in_any_case() -> None:
     assert [row["algorithm"] for row in found[:3]] == ["Random", "NKernelUCB", "DisLinUCB"]
 
 
+def test_laconic_ucb_takes_the_theoretical_alpha() -> None:
+    found = rows("-a", "LaconicUCB", "--alpha", "theory", *SMALL)
+    assert found[0]["params"]["S"] == 1.0
+    assert found[0]["regret"] >= 0
+
+
 def test_options_reach_the_algorithms_that_have_such_a_parameter() -> None:
     found = rows("-a", "DisKernelUCB,DisLinUCB", "--gamma", 0.5, "--lam", 0.2, "--alpha", 2, "--D", 3, *SMALL)
     exact, linear = (row["params"] for row in found[:2])

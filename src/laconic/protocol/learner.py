@@ -16,7 +16,7 @@ from laconic.arrays import Floats
 from laconic.beliefs import Belief, View
 from laconic.checks import MOST, finite_array, require_finite_number
 from laconic.errors import InputError, UnknownDecision
-from laconic.exploration import tied_with_best
+from laconic.exploration import Informed, Told, tied_with_best
 from laconic.growing import first_appearances
 from laconic.protocol.history import History
 from laconic.protocol.plan import Plan
@@ -41,6 +41,9 @@ class Decision:
         return Decided(id=self.id, point=self.point)
 
 
+NOTHING_TOLD = Told()
+
+
 @dataclass(frozen=True, eq=False)
 class Adoption:
     """A belief with a tail that has this client's observations ``covered`` … ``upto``, ready to be installed."""
@@ -49,6 +52,7 @@ class Adoption:
     tail: Tail
     upto: int
     d_eff: float = 0.0
+    told: Told = NOTHING_TOLD
 
 
 #: So many decisions of an earlier start may be without a record.
@@ -64,6 +68,7 @@ class Learner:
         self.history = History.empty(plan.belief.dim)
         self.covered = 0
         self.d_eff = 0.0  # the effective dimension of what the belief knows, where a digest said it
+        self.told = NOTHING_TOLD
         self.tail = Tail(plan.belief)
         self.pending: dict[str, Floats] = {}  # the arms of decisions that wait for their reward
         #: how many decisions were made under each start, and which of those that are missing may still be reported
@@ -110,9 +115,10 @@ class Learner:
         return decision
 
     def _alpha(self) -> Any:
-        return self.plan.exploration.coefficient(
-            lam=self.belief.lam, clients=self.clients, information=self.tail.information
-        )
+        exploration = self.plan.exploration
+        if isinstance(exploration, Informed):
+            return exploration.width(self.tail, told=self.told, clients=self.clients)
+        return exploration.coefficient(lam=self.belief.lam, clients=self.clients, information=self.tail.information)
 
     def _next_id(self) -> str:
         return f"{self.start:x}.{self.decisions:x}"
@@ -239,14 +245,16 @@ class Learner:
         """Make a belief the installed one; own points that it lacks are on its tail, each exactly once."""
         rest = slice(adoption.upto, len(self.history))  # observed while the adoption was prepared
         self.tail = extended(adoption.tail, self.history.points[rest], self.history.rewards[rest], replayed=True)
-        self.covered, self.d_eff = adoption.covered, adoption.d_eff
+        self.covered, self.d_eff, self.told = adoption.covered, adoption.d_eff, adoption.told
 
 
-def prepared(belief: Belief, covered: int, history: History, *, d_eff: float = 0.0) -> Adoption:
+def prepared(
+    belief: Belief, covered: int, history: History, *, d_eff: float = 0.0, told: Told = NOTHING_TOLD
+) -> Adoption:
     """What it takes to adopt a belief that has the first ``covered`` own observations: pure, and maybe slow."""
     rest = slice(covered, len(history))
     tail = extended(Tail(belief), history.points[rest], history.rewards[rest], replayed=True)
-    return Adoption(covered=covered, tail=tail, upto=len(history), d_eff=d_eff)
+    return Adoption(covered=covered, tail=tail, upto=len(history), d_eff=d_eff, told=told)
 
 
 def extended(tail: Tail, X: Floats, y: Floats, *, replayed: bool) -> Tail:

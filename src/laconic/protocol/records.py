@@ -107,6 +107,7 @@ class SavedHeld(msgspec.Struct, frozen=True, eq=False, array_like=True):
     d_eff: float
     atoms: np.ndarray | None
     certificate: dict[str, float]
+    downloads: int = 0
 
 
 class ClientSnapshot(Record, frozen=True, eq=False, array_like=True, tag=10):

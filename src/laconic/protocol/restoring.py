@@ -176,6 +176,7 @@ def _saved_held(held: Held) -> SavedHeld:
         d_eff=held.d_eff,
         atoms=held.atoms,
         certificate={} if held.certificate is None else asdict(held.certificate),
+        downloads=held.downloads,
     )
 
 
@@ -188,6 +189,7 @@ def _held(saved: SavedHeld, belief: Belief) -> Held:
         d_eff=saved.d_eff,
         atoms=saved.atoms,
         certificate=Certificate(**saved.certificate) if saved.certificate else None,
+        downloads=saved.downloads,
     )
 
 
@@ -224,7 +226,8 @@ def _fill(client: Client, saved: ClientSnapshot) -> None:
     learner.pending = {name: learner.checked("point", point) for name, point in saved.pending.items()}
     learner.number, learner.clients = saved.number, saved.clients
     if saved.version is not None:
-        client.held, learner.d_eff = _held(saved.version, belief), saved.version.d_eff
+        client.held = _held(saved.version, belief)
+        learner.d_eff, learner.told = client.held.d_eff, client.held.told
     client.session = replace(
         client.session,
         state=ClientState[saved.state],
