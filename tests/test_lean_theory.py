@@ -138,7 +138,7 @@ def test_alpha_is_what_the_server_would_compute_from_its_log() -> None:
 def test_downloads_are_counted() -> None:
     network, _ = played(LEAN, clients=3, rounds=20, seed=5)
     counted = dict.fromkeys(network.clients, 0)
-    for number, _ in network.downloads:
+    for number, _, _ in network.downloads:
         counted[number] += 1
     assert {number: client.learner.told.downloads for number, client in network.clients.items()} == counted
 

@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
@@ -30,11 +31,14 @@ from laconic.protocol.phases import AgreeOnDictionary, ShareData, ShareStatistic
 from laconic.protocol.phases.statistics import StatisticsWire
 from laconic.protocol.plan import Plan
 from laconic.protocol.wire import Int8Wire, Wire, as_wire
-from laconic.triggers import Always, Determinant, Growth, Never, ScaledVariance, UploadRule, Variance
+from laconic.triggers import Always, BudgetedVariance, Determinant, Growth, Never, ScaledVariance, UploadRule, Variance
 
 Alpha = float | Theory
 PRECISIONS = ("float64", "float32")
 STATISTICS_WIRES = ("paper", "compact")
+#: A reward goes up in so many bytes, and a point that is known already in one more at least.
+REWARD_BYTES = 2
+LEAST_BUDGET = 1000 * (1 + REWARD_BYTES)
 #: What a belief's factor is kept and solved in; float32 halves memory and time and costs digits.
 Precision = Literal["float64", "float32"]
 
@@ -231,6 +235,7 @@ class LaconicUCB:
 
     A client asks when the variance of its new points exceeds its share δ·d_eff/N of what there is to know. ``ranges``
     are the largest sizes of features, one for all or one for each, and ``reward`` that of rewards: scales, not bounds.
+    With a ``budget``, bytes a client may send and receive in 1,000 interactions, δ rises as far as that takes.
     """
 
     kernel: Kernel = field(default_factory=Gaussian)
@@ -241,6 +246,7 @@ class LaconicUCB:
     ranges: float | tuple[float, ...] = 1.0
     reward: float = 1.0
     upload: UploadRule = field(default_factory=Growth)
+    budget: float | None = None
 
     equation: ClassVar[str] = "argmax μ + ασ̂, exact μ, σ̂ of weighted atoms; ask when Σ σ̂²_last(x_s) > δ·d_eff/N"
     sends: ClassVar[str] = "each own point up once, a byte a coordinate; atoms that are new, weights and the mean down"
@@ -250,6 +256,8 @@ class LaconicUCB:
         _check_common(self.lam, self.alpha)
         require_at_least("delta", self.delta, least=0)
         require_positive("reward", self.reward)
+        if self.budget is not None and not is_grid(self.budget):
+            require_at_least("budget", self.budget, least=LEAST_BUDGET)
         if isinstance(self.ranges, list):
             object.__setattr__(self, "ranges", tuple(self.ranges))
         Int8Wire(self.ranges)
@@ -268,12 +276,24 @@ class LaconicUCB:
         digest = _scaled(self.digest, reward=self.reward)
         return Plan(
             belief=ExactBelief.empty(kernel=self.kernel, lam=self.lam, dim=dim),
-            trigger=ScaledVariance(self.delta),
+            trigger=ScaledVariance(self.delta) if self.budget is None else _budgeted(self.delta, self.budget, dim=dim),
             digest=digest,
             exploration=_lean_exploration(self.alpha, digest),
             wire=Int8Wire(self.ranges),
             upload=self.upload,
         )
+
+
+def _budgeted(delta: float, budget: float, *, dim: int) -> BudgetedVariance:
+    """The trigger of a client with a budget; says so where points alone take more than that."""
+    fresh = 1000 * (dim + REWARD_BYTES)
+    if budget < fresh:
+        warnings.warn(
+            f"budget={budget:,g} is less than the {fresh:,} bytes in which 1,000 new points of {dim} features go up; "
+            "unless most points repeat, clients spend more, and hear little of each other",
+            stacklevel=3,
+        )
+    return BudgetedVariance(delta, budget=budget)
 
 
 def _scaled(digest: Digest, *, reward: float) -> Digest:

@@ -18,6 +18,7 @@ from laconic.checks import require_number, require_whole
 from laconic.errors import LaconicError, RemoteProtocolError
 from laconic.growing import GrowingPoints
 from laconic.protocol import session as sessions
+from laconic.protocol.codec import Codec
 from laconic.protocol.difference import difference
 from laconic.protocol.digests import Held
 from laconic.protocol.history import Growing64
@@ -82,6 +83,7 @@ class Client:
             term=term,
         )
         self.held = None if plan.digest is None else Held.blank(plan.belief)
+        self._codec = Codec(plan)
         self._sent = GrowingPoints.empty(plan.belief.dim)  # points that went up, each once, of the first so many
         self._sent_upto = 0
 
@@ -145,11 +147,14 @@ class Client:
         stale = None if waits else sessions.stale(self.session, message)
         if stale:
             return Outcome(dropped=stale)
+        size = self._codec.size(message)
         if self.session.owed is not None:  # it waits until the work under way is done
+            self.learner.received += size
             self.session = replace(self.session, inbox=(*self.session.inbox, message))
             return Outcome(keep=(Received(message=message),))
         self._check(message)
         step = self._stepped(type(message), message)
+        self.learner.received += size
         return Outcome(keep=(Received(message=message),), send=step.send, compute=self.owed, dropped=step.dropped)
 
     def done(self, work: Work, result: Any) -> Outcome[Up]:
@@ -209,6 +214,7 @@ class Client:
         # Work sees the observations that there were when it began: done again after a restart it gives the same bits.
         self.session = replace(step.session, seen=self.count) if begins else step.session
         self.learner.number, self.learner.clients = step.session.number, step.session.clients
+        self.learner.sent += sum(map(self._codec.size, step.send))
         return step
 
     # -- what the session asks -----------------------------------------------------------------------------------

@@ -69,6 +69,7 @@ class Learner:
         self.covered = 0
         self.d_eff = 0.0  # the effective dimension of what the belief knows, where a digest said it
         self.told = NOTHING_TOLD
+        self.sent = self.received = 0  # bytes of all messages, which the client counts
         self.tail = Tail(plan.belief)
         self.pending: dict[str, Floats] = {}  # the arms of decisions that wait for their reward
         #: how many decisions were made under each start, and which of those that are missing may still be reported
@@ -88,8 +89,9 @@ class Learner:
     @property
     def fires(self) -> bool:
         """True when the trigger would ask for an exchange."""
-        share = self.d_eff / self.clients
-        return bool(self.plan.trigger.fires(replace(self.tail.fresh, share=share) if share else self.tail.fresh))
+        share, own = self.d_eff / self.clients, len(self.history)
+        news = replace(self.tail.fresh, share=share, own=own, sent=self.sent, received=self.received)
+        return bool(self.plan.trigger.fires(news))
 
     # -- choosing ------------------------------------------------------------------------------------------------
 

@@ -140,6 +140,8 @@ class ClientSnapshot(Record, frozen=True, eq=False, array_like=True, tag=10):
     owed: Down | None
     seen: int
     inbox: list[Down]
+    bytes_sent: int = 0
+    bytes_received: int = 0
 
 
 # -- a server's --------------------------------------------------------------------------------------------------------

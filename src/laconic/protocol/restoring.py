@@ -164,6 +164,8 @@ def snapshot_client(client: Client) -> ClientSnapshot:
         owed=session.owed,
         seen=session.seen,
         inbox=list(session.inbox),
+        bytes_sent=learner.sent,
+        bytes_received=learner.received,
     )
 
 
@@ -225,6 +227,7 @@ def _fill(client: Client, saved: ClientSnapshot) -> None:
         raise RemoteProtocolError("a damaged client: belief and tail do not have each of its observations once")
     learner.pending = {name: learner.checked("point", point) for name, point in saved.pending.items()}
     learner.number, learner.clients = saved.number, saved.clients
+    learner.sent, learner.received = saved.bytes_sent, saved.bytes_received
     if saved.version is not None:
         client.held = _held(saved.version, belief)
         learner.d_eff, learner.told = client.held.d_eff, client.held.told

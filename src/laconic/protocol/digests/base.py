@@ -137,6 +137,10 @@ class Digest:
         """What takes a client from what it holds to an edition."""
         raise LocalProtocolError(f"{type(self).__name__} does not say what it sends")
 
+    def why_raw(self, edition: Any) -> str:
+        """Why those who are sent points as they are, of an edition, are not sent something shorter."""
+        return "the plan sends all points"
+
     def absorb(self, incoming: Incoming) -> Held:
         """What a client holds after it has absorbed a message; anything wrong with it raises `RemoteProtocolError`."""
         raise LocalProtocolError(f"{type(self).__name__} does not say how a belief absorbs it")
