@@ -82,7 +82,7 @@ BURN_IN = 250
 #: The part of its allowance that a client may spend before δ rises, and by which power it does then.
 AIM, GAIN = 0.85, 12
 #: δ rises this many times at most, so that a client whose budget is too small still hears of others.
-MOST = 256.0
+MOST = 64.0
 
 
 @dataclass(frozen=True)

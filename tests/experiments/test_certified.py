@@ -141,7 +141,9 @@ def test_the_figure_has_a_panel_for_each_quantity_and_a_line_for_each_run() -> N
     *panels, names = drawn.axes
     assert [axes.get_title(loc="left") for axes in panels] == list(PANELS.values())
     assert [len(axes.get_lines()) for axes in panels] == [2] * len(PANELS)
-    assert [text.get_text() for text in names.get_legend().get_texts()] == ["LaconicUCB"]
+    legend = names.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["LaconicUCB"]
 
 
 def test_lines_run_over_the_versions_that_say_something() -> None:
