@@ -102,7 +102,7 @@ class BudgetedVariance(_Combinable):
         require_positive("budget", self.budget)
 
     def fires(self, news: News, /) -> bool:
-        return ScaledVariance(0.0).fires(news) & _exceeds_share(news.variance, self.delta_after(news) * news.share)
+        return (news.count > 0) & _exceeds_share(news.variance, self.delta_after(news) * news.share)
 
     def delta_after(self, news: News) -> float:
         """The δ of a client that has spent so much in so many interactions."""
