@@ -14,12 +14,14 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from laconic.atoms import Atoms as Recipe
+from laconic.atoms import LeanTheory
 from laconic.beliefs import BlankEmbedding, ExactBelief, FiniteBelief, LinearEmbedding, NystromEmbedding
 from laconic.checks import is_grid, require_at_least, require_flag, require_one_of, require_positive, seen
 from laconic.errors import InputError
@@ -30,11 +32,14 @@ from laconic.protocol.phases import AgreeOnDictionary, ShareData, ShareStatistic
 from laconic.protocol.phases.statistics import StatisticsWire
 from laconic.protocol.plan import Plan
 from laconic.protocol.wire import Int8Wire, Wire, as_wire
-from laconic.triggers import Always, Determinant, Growth, Never, ScaledVariance, UploadRule, Variance
+from laconic.triggers import Always, BudgetedVariance, Determinant, Growth, Never, ScaledVariance, UploadRule, Variance
 
 Alpha = float | Theory
 PRECISIONS = ("float64", "float32")
 STATISTICS_WIRES = ("paper", "compact")
+#: A reward goes up in so many bytes, and a point that is known already in one more at least.
+REWARD_BYTES = 2
+LEAST_BUDGET = 1000 * (1 + REWARD_BYTES)
 #: What a belief's factor is kept and solved in; float32 halves memory and time and costs digits.
 Precision = Literal["float64", "float32"]
 
@@ -231,6 +236,7 @@ class LaconicUCB:
 
     A client asks when the variance of its new points exceeds its share δ·d_eff/N of what there is to know. ``ranges``
     are the largest sizes of features, one for all or one for each, and ``reward`` that of rewards: scales, not bounds.
+    With a ``budget``, bytes a client may send and receive in 1,000 interactions, δ rises as far as that takes.
     """
 
     kernel: Kernel = field(default_factory=Gaussian)
@@ -241,6 +247,7 @@ class LaconicUCB:
     ranges: float | tuple[float, ...] = 1.0
     reward: float = 1.0
     upload: UploadRule = field(default_factory=Growth)
+    budget: float | None = None
 
     equation: ClassVar[str] = "argmax μ + ασ̂, exact μ, σ̂ of weighted atoms; ask when Σ σ̂²_last(x_s) > δ·d_eff/N"
     sends: ClassVar[str] = "each own point up once, a byte a coordinate; atoms that are new, weights and the mean down"
@@ -250,6 +257,8 @@ class LaconicUCB:
         _check_common(self.lam, self.alpha)
         require_at_least("delta", self.delta, least=0)
         require_positive("reward", self.reward)
+        if self.budget is not None and not is_grid(self.budget):
+            require_at_least("budget", self.budget, least=LEAST_BUDGET)
         if isinstance(self.ranges, list):
             object.__setattr__(self, "ranges", tuple(self.ranges))
         Int8Wire(self.ranges)
@@ -258,21 +267,34 @@ class LaconicUCB:
         if not is_grid(self.upload) and not isinstance(self.upload, UploadRule):
             raise InputError(f"upload must have a method due(unsent, own), not {seen(self.upload)}; try Growth()")
         if not is_grid(self.digest) and not is_grid(self.reward):
-            _scaled(self.digest, reward=self.reward)
+            _lean_exploration(self.alpha, _scaled(self.digest, reward=self.reward))
 
     def plan(self, dim: int, /) -> Plan:
         if isinstance(self.ranges, tuple) and len(self.ranges) != dim:
             raise InputError(
                 f"ranges has {len(self.ranges)} entries, but arms have {dim} features; try one number for all of them"
             )
+        digest = _scaled(self.digest, reward=self.reward)
         return Plan(
             belief=ExactBelief.empty(kernel=self.kernel, lam=self.lam, dim=dim),
-            trigger=ScaledVariance(self.delta),
-            digest=_scaled(self.digest, reward=self.reward),
-            exploration=_exploration(self.alpha),
+            trigger=ScaledVariance(self.delta) if self.budget is None else _budgeted(self.delta, self.budget, dim=dim),
+            digest=digest,
+            exploration=_lean_exploration(self.alpha, digest),
             wire=Int8Wire(self.ranges),
             upload=self.upload,
         )
+
+
+def _budgeted(delta: float, budget: float, *, dim: int) -> BudgetedVariance:
+    """The trigger of a client with a budget; says so where points alone take more than that."""
+    fresh = 1000 * (dim + REWARD_BYTES)
+    if budget < fresh:
+        warnings.warn(
+            f"budget={budget:,g} is less than the {fresh:,} bytes in which 1,000 new points of {dim} features go up; "
+            "unless most points repeat, clients spend more, and hear little of each other",
+            stacklevel=3,
+        )
+    return BudgetedVariance(delta, budget=budget)
 
 
 def _scaled(digest: Digest, *, reward: float) -> Digest:
@@ -290,6 +312,18 @@ def _scaled(digest: Digest, *, reward: float) -> Digest:
             f"try LaconicUCB(reward={digest.recipe.range!r})"
         )
     return Atoms(replace(digest.recipe, range=reward))
+
+
+def _lean_exploration(alpha: Alpha, digest: Digest) -> Exploration:
+    """α as it is given, or the width that follows from what a digest of atoms says of itself."""
+    if not isinstance(alpha, Theory):
+        return Fixed(alpha)
+    if not isinstance(digest, Atoms):
+        raise InputError(
+            f"the theoretical alpha rests on the certificates of atoms, and {type(digest).__name__} has none; "
+            "try digest=Atoms(), or give alpha as a number"
+        )
+    return LeanTheory(alpha, step=digest.recipe.quantum)
 
 
 @dataclass(frozen=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from laconic.arrays import Bools, Floats
 from laconic.checks import require_at_least, require_finite_number, require_positive
 from laconic.errors import InputError
+from laconic.tail import Tail
 
 #: Arms whose index is this close to the best, relative to the largest |μ| + ασ, tie with it.
 TIE = 1e-10
@@ -21,6 +22,24 @@ class Exploration(Protocol):
 
     def coefficient(self, *, lam: float, clients: int, information: Any) -> Any:
         """α, given ln det(I + K/λ) (or its upper bound) of what the client knows."""
+        ...
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a client was told of the belief that it holds, where a digest says anything."""
+
+    observations: int = 0  # how many it has, of all clients
+    downloads: int = 0  # how many versions came down, this one included
+    certificate: Any = None  # how far it may be from all of them; None where it is exact
+
+
+@runtime_checkable
+class Informed(Protocol):
+    """An exploration that looks at belief and tail themselves, and at what was said of the belief."""
+
+    def width(self, tail: Tail, *, told: Told, clients: int) -> float:
+        """α of a client with this tail."""
         ...
 
 

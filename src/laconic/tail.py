@@ -34,6 +34,9 @@ class News:
     variance: float  # Σ σ²_last(x_s), Eq. 4
     residual: float  # Σ of the part of it that no dictionary point expresses
     share: float = 0.0  # d_eff/N of what the belief knows, where a digest said it
+    own: int = 0  # how many observations the client has made in all
+    sent: int = 0  # how many bytes it has sent in all
+    received: int = 0  # and how many it has received
 
     def and_one(self, *, log_det: float, variance: float, residual: float) -> News:
         """The news with one more observation."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+
 from laconic.checks import require_at_least, require_positive, require_whole
 from laconic.tail import News
 
@@ -73,6 +75,42 @@ class ScaledVariance(_Combinable):
 
     def fires(self, news: News, /) -> bool:
         return (news.count > 0) & _exceeds_share(news.variance, self.delta * news.share)
+
+
+#: Bytes come early: up to so many interactions the allowance grows with their root, and linearly from there on.
+BURN_IN = 250
+#: The part of its allowance that a client may spend before δ rises, and by which power it does then.
+AIM, GAIN = 0.85, 12
+#: δ rises this many times at most, so that a client whose budget is too small still hears of others.
+MOST = 64.0
+
+
+@dataclass(frozen=True)
+class BudgetedVariance(_Combinable):
+    """`ScaledVariance` with a δ that rises as what the client has spent comes near its allowance.
+
+    ``budget`` is in bytes, sent and received, for 1,000 interactions of a client. After t of them
+    budget/1000 · max(t, √(250 t)) are allowed: with a constant δ bytes grow like the root of t, as early versions bring
+    more that is new.
+    """
+
+    delta: float
+    budget: float
+
+    def __post_init__(self) -> None:
+        require_at_least("delta", self.delta, least=0)
+        require_positive("budget", self.budget)
+
+    def fires(self, news: News, /) -> bool:
+        return (news.count > 0) & _exceeds_share(news.variance, self.delta_after(news) * news.share)
+
+    def delta_after(self, news: News) -> float:
+        """The δ of a client that has spent so much in so many interactions."""
+        own = np.maximum(news.own, 1)
+        allowed = self.budget / 1000.0 * np.maximum(own, np.sqrt(BURN_IN * own))
+        left = np.maximum(allowed - news.sent, 1.0)  # points go up in any case
+        rise = np.clip(news.received / left / AIM, 1.0, MOST ** (1 / GAIN)) ** GAIN
+        return self.delta * rise  # type: ignore[no-any-return]
 
 
 def _exceeds_share(value: float, share: float) -> bool:

@@ -39,7 +39,8 @@ def test_json_is_the_only_thing_on_stdout_and_has_the_agreed_keys() -> None:
         ("ApproxDisKernelUCB", 1),
     ]
     assert list(found[0]) == [
-        *("algorithm", "params", "seed", "regret", "scalars", "bytes", "messages", "syncs", "dictionary", "seconds")
+        *("algorithm", "params", "seed", "regret", "scalars", "bytes", "messages", "syncs", "dictionary", "seconds"),
+        *("versions", "atoms", "d_eff", "kappa", "kappa_max", "e_hi", "beta", "fallbacks", "fallback_reasons"),
     ]
     assert found[0]["dictionary"] is None
     assert found[1]["params"]["gamma"] == 1.0
@@ -53,6 +54,20 @@ def test_the_five_algorithms_of_the_paper_run_by_default() -> None:
 def test_algorithms_may_be_repeated_or_listed_in_any_case() -> None:
     found = rows("-a", "random, NKERNELUCB", "-a", "disLinUCB", *SMALL)
     assert [row["algorithm"] for row in found[:3]] == ["Random", "NKernelUCB", "DisLinUCB"]
+
+
+def test_laconic_ucb_takes_the_theoretical_alpha() -> None:
+    found = rows("-a", "LaconicUCB", "--alpha", "theory", *SMALL)
+    assert found[0]["params"]["S"] == 1.0
+    assert found[0]["regret"] >= 0
+
+
+def test_a_folder_has_the_figure_of_certificates_where_there_are_any(tmp_path: Path) -> None:
+    done = Outcome("compare", "-a", "LaconicUCB,Random", *SMALL, "--out", tmp_path)
+    assert done.error is None
+    for name in ("certificates.png", "certificates.svg"):
+        assert (tmp_path / name).exists()
+        assert name in done.out
 
 
 def test_options_reach_the_algorithms_that_have_such_a_parameter() -> None:

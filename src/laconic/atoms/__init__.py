@@ -14,12 +14,13 @@ from laconic.atoms.reference import Reference
 from laconic.atoms.settings import Atoms
 from laconic.atoms.version import Fallback, Reason, Version, build
 from laconic.atoms.weights import coded, weights_of
-from laconic.atoms.width import width
+from laconic.atoms.width import LeanTheory, width
 
 __all__ = [
     "Atoms",
     "Certificate",
     "Fallback",
+    "LeanTheory",
     "Reason",
     "Reference",
     "Version",

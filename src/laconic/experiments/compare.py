@@ -112,7 +112,8 @@ def compare(
             folder.save(results)
         raise Interrupted(results) from None
     if folder is not None:
-        folder.draw(results.plot())
+        certificates = results.plot_certificates() if results.is_certified else None
+        folder.draw(results.plot(), certificates=certificates)
     return results
 
 

@@ -1,4 +1,4 @@
-"""The folder of one comparison: results.parquet, config.toml, figure.png and figure.svg."""
+"""The folder of one comparison: results.parquet, config.toml, figure.png and figure.svg, certificates likewise."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RESULTS, CONFIG, FIGURES = "results.parquet", "config.toml", ("figure.png", "figure.svg")
+#: Where an algorithm has versions that say what they are worth.
+CERTIFICATES = ("certificates.png", "certificates.svg")
 
 
 @dataclass
@@ -40,19 +42,25 @@ class Folder:
             self._begin()
 
     def _begin(self) -> None:
-        for name in (CONFIG, *FIGURES):  # an earlier comparison's files would contradict this one's
+        for name in (CONFIG, *FIGURES, *CERTIFICATES):  # an earlier comparison's files would contradict this one's
             remove_file(self.path / name)
         if not why_without_config(self.experiment):
             config = HEADER.format(name=CONFIG) + self.experiment.to_toml()
             replace_file(self.path / CONFIG, lambda path: path.write_text(config, encoding="utf-8"))
         self.begun = True
 
-    def draw(self, figure: Figure) -> None:
-        """Keep the figure."""
+    def draw(self, figure: Figure, *, certificates: Figure | None = None) -> None:
+        """Keep the figure, and that of certificates where there is one."""
+        self._keep(figure, FIGURES)
+        if certificates is not None:
+            self._keep(certificates, CERTIFICATES)
+
+    def _keep(self, figure: Figure, names: tuple[str, str]) -> None:
         from laconic.report.figures import save  # matplotlib is slow to import
 
-        replace_file(self.path / "figure.png", lambda path: save(figure, path, kind="png"))
-        replace_file(self.path / "figure.svg", lambda path: save(figure, path, kind="svg"))
+        png, svg = names
+        replace_file(self.path / png, lambda path: save(figure, path, kind="png"))
+        replace_file(self.path / svg, lambda path: save(figure, path, kind="svg"))
 
 
 def why_without_config(experiment: Experiment) -> str:
@@ -66,4 +74,4 @@ def why_without_config(experiment: Experiment) -> str:
 
 def files_in(folder: Path) -> list[Path]:
     """The files of a comparison that are in the folder."""
-    return [folder / name for name in (RESULTS, CONFIG, *FIGURES) if (folder / name).exists()]
+    return [folder / name for name in (RESULTS, CONFIG, *FIGURES, *CERTIFICATES) if (folder / name).exists()]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from laconic.arrays import Floats, Ints
 from laconic.errors import InputError
+from laconic.experiments.certified import Certified
 from laconic.experiments.grid import Params, Setting
 from laconic.report.table import Table, amount, count, number, spread
 
@@ -82,6 +83,7 @@ class Row:
     dictionary: int | None
     seconds: float
     curve: Curve = field(repr=False)
+    certified: Certified = field(default_factory=lambda: Certified.of(()), repr=False)
 
     @classmethod
     def of(cls, run: Run, *, algorithm: str, params: Params) -> Row:
@@ -98,12 +100,17 @@ class Row:
             dictionary=None if run.dictionary is None else int(run.dictionary),
             seconds=float(run.seconds),
             curve=Curve.of(run),
+            certified=Certified.of(run.versions),
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """The row as plain values, without its curve: what ``--json`` prints."""
+        """The row as plain values, without its curve: what ``--json`` prints.
+
+        What digests certified comes last: of versions how many there were, the last number of atoms and effective
+        dimension, κ's mean and largest, the largest e_hi and β, and how often and why points went as they are.
+        """
         names = ("algorithm", "params", "seed", *METRICS)
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in names} | self.certified.summary()
 
 
 @dataclass(frozen=True)
@@ -177,8 +184,11 @@ class Results:
     def title(self) -> str:
         """What was played, in one line."""
         seeds = len({row.seed for row in self.rows})
-        over = f", mean ± sd over {seeds} seeds" if seeds > 1 else ""
-        return f"{self.problem}, d={self.dim}: {self.clients} clients, {self.rounds} rounds{over}"
+        return self._played + (f", mean ± sd over {seeds} seeds" if seeds > 1 else "")
+
+    @property
+    def _played(self) -> str:
+        return f"{self.problem}, d={self.dim}: {self.clients} clients, {self.rounds} rounds"
 
     def plot(self) -> Figure:
         """Regret and communication against t, with bands of one standard deviation over seeds."""
@@ -188,6 +198,23 @@ class Results:
         if not self.rows:
             raise InputError("there is nothing to plot: no run has finished")
         return regret_and_communication([_line(group) for group in self.groups], title=self.title())
+
+    def plot_certificates(self) -> Figure:
+        """κ, e_hi, β, atoms and d_eff of the versions that clients were sent, against the number of points."""
+        from laconic.report.certificates import Course, certificates  # matplotlib, see plot
+
+        courses = [
+            Course(label=group.label, runs=tuple(vars(row.certified) for row in group.rows if len(row.certified)))
+            for group in self.groups
+        ]
+        if not self.is_certified:
+            raise InputError("there is nothing to plot: no algorithm has versions that say what they are worth")
+        return certificates([course for course in courses if course.runs], title=f"{self._played}, a line for each run")
+
+    @property
+    def is_certified(self) -> bool:
+        """True where an algorithm has versions that say what they are worth."""
+        return any(len(row.certified) for row in self.rows)
 
     def to_parquet(self, path: str | PathLike[str]) -> None:
         """Write everything, curves included, to a Parquet file; an earlier file is replaced in one step."""

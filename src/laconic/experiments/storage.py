@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from laconic import __version__
 from laconic.errors import InputError
+from laconic.experiments.certified import QUANTITIES, SUMMARY, Certified
 from laconic.experiments.files import replace_file
 from laconic.experiments.grid import finite
 from laconic.experiments.results import Curve, Results, Row
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 KEY = b"laconic.results"
 WRITER = b"laconic.writer"
-FORMAT = 1
+FORMAT = 2  # 1 had nothing of certificates
 SCHEMA = pa.schema(
     [
         pa.field("algorithm", pa.string(), nullable=False),
@@ -42,6 +43,19 @@ SCHEMA = pa.schema(
         pa.field("curve_scalars", pa.list_(pa.int64()), nullable=False),
         pa.field("curve_syncs", pa.list_(pa.int64()), nullable=False),
         pa.field("curve_dictionary", pa.list_(pa.int64()), nullable=False),
+        pa.field("versions", pa.int64()),
+        pa.field("atoms", pa.int64()),
+        pa.field("d_eff", pa.float64()),
+        pa.field("kappa", pa.float64()),
+        pa.field("kappa_max", pa.float64()),
+        pa.field("e_hi", pa.float64()),
+        pa.field("beta", pa.float64()),
+        pa.field("fallbacks", pa.int64()),
+        pa.field("fallback_reasons", pa.string()),  # JSON: why, and how often
+        *(
+            pa.field(f"version_{name}", pa.list_(pa.from_numpy_dtype(kind)), nullable=False)
+            for name, kind in QUANTITIES.items()
+        ),
     ]
 )
 ABOUT = ("problem", "problem_params", "clients", "rounds", "dim")
@@ -55,8 +69,10 @@ def to_arrow(results: Results) -> pa.Table:
 
 
 def _record(row: Row) -> dict[str, Any]:
-    curve = {f"curve_{each.name}": getattr(row.curve, each.name) for each in fields(Curve)}
-    return row.as_dict() | {"params": _json(row.params)} | curve
+    plain, curve = row.as_dict(), {f"curve_{each.name}": getattr(row.curve, each.name) for each in fields(Curve)}
+    versions = {f"version_{name}": getattr(row.certified, name) for name in QUANTITIES}
+    reasons = None if plain["fallback_reasons"] is None else _json(plain["fallback_reasons"])
+    return plain | {"params": _json(row.params), "fallback_reasons": reasons} | curve | versions
 
 
 def _json(value: object) -> str:
@@ -74,14 +90,22 @@ def _writer() -> dict[str, str]:
 def from_arrow(table: pa.Table) -> Results:
     """The results that `to_arrow` laid out."""
     about = json.loads(table.schema.metadata[KEY])
-    if about.pop("format") != FORMAT:
+    if about.pop("format") > FORMAT:
         raise InputError("these results were written by a newer laconic; update it to read them")
     return Results(**about, rows=tuple(map(_row, table.to_pylist())))
 
 
 def _row(record: dict[str, Any]) -> Row:
+    certified = _certified(record)
     curve = Curve(**{each.name: np.array(record.pop(f"curve_{each.name}")) for each in fields(Curve)})
-    return Row(**record | {"params": json.loads(record["params"])}, curve=curve)
+    return Row(**record | {"params": json.loads(record["params"])}, curve=curve, certified=certified)
+
+
+def _certified(record: dict[str, Any]) -> Certified:
+    """Take what is said of versions out of a record; what sums it up follows from it."""
+    arrays = {name: np.array(record.pop(f"version_{name}", []), dtype=kind) for name, kind in QUANTITIES.items()}
+    summary = {name: record.pop(name, None) for name in SUMMARY}
+    return Certified(**arrays, reasons=json.loads(summary["fallback_reasons"] or "{}"))
 
 
 def write(results: Results, path: str | PathLike[str]) -> None:

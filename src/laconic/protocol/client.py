@@ -20,6 +20,7 @@ from laconic.checks import require_flag, require_name, require_no_grid, require_
 from laconic.errors import LaconicError, RemoteProtocolError
 from laconic.growing import GrowingPoints
 from laconic.protocol import session as sessions
+from laconic.protocol.codec import Codec
 from laconic.protocol.difference import difference
 from laconic.protocol.digests import Held
 from laconic.protocol.history import Growing64
@@ -98,6 +99,7 @@ class Client:
             member=member,
             term=term,
         )
+        self._codec = Codec(plan)
         self._standing = Standing(
             learner=Learner(plan, seed=seed, number=number, clients=clients, start=start),
             session=session,
@@ -218,11 +220,14 @@ class Client:
         stale = None if waits else sessions.stale(self.session, message)
         if stale:
             return Outcome(dropped=stale)
+        size = self._weight(message)
         if self.session.owed is not None:  # it waits until the work under way is done
+            self.learner.received += size
             self.session = replace(self.session, inbox=(*self.session.inbox, message))
             return Outcome(keep=(Received(message=message),))
         self._check(message)
         step = self._stepped(type(message), message)
+        self.learner.received += size
         return Outcome(keep=(Received(message=message),), send=step.send, compute=self.owed, dropped=step.dropped)
 
     def done(self, work: Work, result: Any) -> Outcome[Up]:
@@ -251,6 +256,10 @@ class Client:
         self.learner.adopt(result.adoption)
         self.held = result.held
         return self._stepped(Local.ADOPTED, result.adopted)
+
+    def _weight(self, message: Up | Down) -> int:
+        """The bytes of a message where a plan may look at them: only those that exchange alone have a budget."""
+        return self._codec.size(message) if self.plan.digest is not None else 0
 
     def _drained(self) -> tuple[tuple[Up, ...], str | None]:
         """Take the messages that came while work was under way, as far as no new work is owed."""
@@ -284,6 +293,7 @@ class Client:
         # Work sees the observations that there were when it began: done again after a restart it gives the same bits.
         self.session = replace(step.session, seen=self.count) if begins else step.session
         self.learner.number, self.learner.clients = step.session.number, step.session.clients
+        self.learner.sent += sum(map(self._weight, step.send))
         return step
 
     # -- what the session asks -----------------------------------------------------------------------------------

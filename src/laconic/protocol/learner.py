@@ -16,7 +16,7 @@ from laconic.arrays import Floats
 from laconic.beliefs import Belief, View
 from laconic.checks import finite_array, require_finite_number
 from laconic.errors import InputError, UnknownDecision
-from laconic.exploration import tied_with_best
+from laconic.exploration import Informed, Told, tied_with_best
 from laconic.growing import first_appearances
 from laconic.protocol.history import History
 from laconic.protocol.persistent import Group, Map
@@ -42,6 +42,9 @@ class Decision:
         return Decided(id=self.id, point=self.point)
 
 
+NOTHING_TOLD = Told()
+
+
 @dataclass(frozen=True, eq=False)
 class Adoption:
     """A belief with a tail that has this client's observations ``covered`` … ``upto``, ready to be installed."""
@@ -50,6 +53,7 @@ class Adoption:
     tail: Tail
     upto: int
     d_eff: float = 0.0
+    told: Told = NOTHING_TOLD
 
 
 #: Rewards, and the roots of kernel values over λ, are below this: the sums of their squares, over as many observations
@@ -68,6 +72,8 @@ class Learner:
         self.history = History.empty(plan.belief.dim)
         self.covered = 0
         self.d_eff = 0.0  # the effective dimension of what the belief knows, where a digest said it
+        self.told = NOTHING_TOLD
+        self.sent = self.received = 0  # bytes of all messages, which the client counts
         self.tail = Tail(plan.belief)
         # Values, all of them: a copy of a learner is another learner, and learns without changing this one.
         self.pending: Map[str, Floats] = Map.of({})  # the arms of decisions that wait for their reward
@@ -88,8 +94,13 @@ class Learner:
     @property
     def fires(self) -> bool:
         """True when the trigger would ask for an exchange."""
+        return self.fires_after(len(self.history))
+
+    def fires_after(self, own: int) -> bool:
+        """True when it would after so many own observations; the tail may have some that the history has not yet."""
         share = self.d_eff / self.clients
-        return bool(self.plan.trigger.fires(replace(self.tail.fresh, share=share) if share else self.tail.fresh))
+        news = replace(self.tail.fresh, share=share, own=own, sent=self.sent, received=self.received)
+        return bool(self.plan.trigger.fires(news))
 
     # -- choosing ------------------------------------------------------------------------------------------------
 
@@ -115,9 +126,10 @@ class Learner:
         return decision
 
     def _alpha(self) -> Any:
-        return self.plan.exploration.coefficient(
-            lam=self.belief.lam, clients=self.clients, information=self.tail.information
-        )
+        exploration = self.plan.exploration
+        if isinstance(exploration, Informed):
+            return exploration.width(self.tail, told=self.told, clients=self.clients)
+        return exploration.coefficient(lam=self.belief.lam, clients=self.clients, information=self.tail.information)
 
     def _next_id(self) -> str:
         return f"{self.start:x}.{self.decisions:x}"
@@ -266,14 +278,16 @@ class Learner:
         """Make a belief the installed one; own points that it lacks are on its tail, each exactly once."""
         rest = slice(adoption.upto, len(self.history))  # observed while the adoption was prepared
         self.tail = extended(adoption.tail, self.history.points[rest], self.history.rewards[rest], replayed=True)
-        self.covered, self.d_eff = adoption.covered, adoption.d_eff
+        self.covered, self.d_eff, self.told = adoption.covered, adoption.d_eff, adoption.told
 
 
-def prepared(belief: Belief, covered: int, history: History, *, d_eff: float = 0.0) -> Adoption:
+def prepared(
+    belief: Belief, covered: int, history: History, *, d_eff: float = 0.0, told: Told = NOTHING_TOLD
+) -> Adoption:
     """What it takes to adopt a belief that has the first ``covered`` own observations: pure, and maybe slow."""
     rest = slice(covered, len(history))
     tail = extended(Tail(belief), history.points[rest], history.rewards[rest], replayed=True)
-    return Adoption(covered=covered, tail=tail, upto=len(history), d_eff=d_eff)
+    return Adoption(covered=covered, tail=tail, upto=len(history), d_eff=d_eff, told=told)
 
 
 def extended(tail: Tail, X: Floats, y: Floats, *, replayed: bool) -> Tail:

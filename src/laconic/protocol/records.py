@@ -108,6 +108,7 @@ class SavedHeld(msgspec.Struct, frozen=True, eq=False, array_like=True):
     d_eff: float
     atoms: np.ndarray | None
     certificate: dict[str, float]
+    downloads: int = 0
 
 
 class ClientSnapshot(Record, frozen=True, eq=False, array_like=True, tag=10):
@@ -140,6 +141,8 @@ class ClientSnapshot(Record, frozen=True, eq=False, array_like=True, tag=10):
     owed: Down | None
     seen: int
     inbox: list[Down]
+    bytes_sent: int = 0
+    bytes_received: int = 0
 
 
 # -- a server's --------------------------------------------------------------------------------------------------------

@@ -202,6 +202,8 @@ def snapshot_client(client: Client) -> ClientSnapshot:
         owed=session.owed,
         seen=session.seen,
         inbox=list(session.inbox),
+        bytes_sent=learner.sent,
+        bytes_received=learner.received,
     )
 
 
@@ -214,6 +216,7 @@ def _saved_held(held: Held) -> SavedHeld:
         d_eff=held.d_eff,
         atoms=held.atoms,
         certificate={} if held.certificate is None else asdict(held.certificate),
+        downloads=held.downloads,
     )
 
 
@@ -226,6 +229,7 @@ def _held(saved: SavedHeld, belief: Belief) -> Held:
         d_eff=saved.d_eff,
         atoms=saved.atoms,
         certificate=Certificate(**saved.certificate) if saved.certificate else None,
+        downloads=saved.downloads,
     )
 
 
@@ -261,8 +265,10 @@ def _fill(client: Client, saved: ClientSnapshot) -> None:
         raise RemoteProtocolError("a damaged client: belief and tail do not have each of its observations once")
     learner.pending = Map.of({name: learner.checked("point", point) for name, point in saved.pending.items()})
     learner.number, learner.clients = saved.number, saved.clients
+    learner.sent, learner.received = saved.bytes_sent, saved.bytes_received
     if saved.version is not None:
-        client.held, learner.d_eff = _held(saved.version, belief), saved.version.d_eff
+        client.held = _held(saved.version, belief)
+        learner.d_eff, learner.told = client.held.d_eff, client.held.told
     client.session = replace(
         client.session,
         state=ClientState[saved.state],

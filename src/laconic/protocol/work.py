@@ -138,10 +138,10 @@ def _digested(bench: Bench, message: Digested, share: Share) -> Adopting:
         wire=bench.plan.wire,
         share=shared,
     )
-    new = digest.absorb(incoming)
+    new = replace(digest.absorb(incoming), downloads=held.downloads + 1)
     adopted = Adopted(held=label, covered=message.covered, clients=message.clients)
     belief = sound(new.built.belief)
-    return Adopting(prepared(belief, message.covered, history, d_eff=new.d_eff), adopted, held=new)
+    return Adopting(prepared(belief, message.covered, history, d_eff=new.d_eff, told=new.told), adopted, held=new)
 
 
 def whole(template: Belief, payload: Payload) -> Belief:

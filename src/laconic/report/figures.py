@@ -72,14 +72,13 @@ class Shown(Figure):
 
 def regret_and_communication(lines: Sequence[Line], *, title: str) -> Figure:
     """Two panels that share t: cumulative regret, and scalars sent so far."""
-    figure = Shown(figsize=(12.5, 4.6), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = blank(12.5, 4.6)
     regret, sent = figure.subplots(1, 2)
-    drawn = [_Drawn(line, *_look(index)) for index, line in enumerate(lines)]
+    drawn = [_Drawn(line, *look(index)) for index, line in enumerate(lines)]
     _draw_regret(regret, drawn)
     _draw_communication(sent, drawn)
     for axes in (regret, sent):
-        _frame(axes, last=max(int(line.t[-1]) for line in lines))
+        frame(axes, last=max(int(line.t[-1]) for line in lines))
     figure.suptitle(title, x=0.01, ha="left", fontsize=11.5, color=INK)
     if len(lines) > MOST_LABELS:
         handles = [axis_line for axis_line in regret.get_lines() if not axis_line.get_label().startswith("_")]
@@ -95,7 +94,15 @@ def save(figure: Figure, path: Any, *, kind: Literal["png", "svg"]) -> None:
         figure.savefig(path, format=kind, metadata={"Date": None} if kind == "svg" else {"Software": None})
 
 
-def _look(index: int) -> tuple[str, Any]:
+def blank(width: float, height: float) -> Figure:
+    """A figure to draw on, of so many inches."""
+    figure = Shown(figsize=(width, height), dpi=150, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def look(index: int) -> tuple[str, Any]:
+    """The colour and the dashes of a line."""
     return COLOURS[index % len(COLOURS)], DASHES[index % len(DASHES)]
 
 
@@ -164,11 +171,12 @@ def _spans_decades(bands: Sequence[Band]) -> bool:
     return bool(ends) and max(ends) > DECADES * min(ends)
 
 
-def _frame(axes: Axes, *, last: int) -> None:
+def frame(axes: Axes, *, last: int, along: str = "interaction t") -> None:
+    """Axes as all panels have them, from 0 to the last number of what runs along them."""
     axes.set_xlim(0, last)
     axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}"))
-    axes.set_xlabel("interaction t", fontsize=9.5, color=INK)
+    axes.set_xlabel(along, fontsize=9.5, color=INK)
     axes.grid(axis="y", color=FAINT, linewidth=0.7)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

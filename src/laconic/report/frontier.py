@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from laconic.report.figures import COLOURS, FAINT, INK, Shown
+from laconic.report.figures import COLOURS, FAINT, INK, blank
 from laconic.report.table import amount, number
 
 #: Of different outlines, so that they can be told apart in grey.
@@ -45,8 +44,7 @@ class _Look:
 
 def regret_against_bytes(dots: Sequence[Dot], *, title: str) -> Figure:
     """Regret against bytes on a log axis; what sends nothing is a level, and a line joins what is marked."""
-    figure = Shown(figsize=(9.6, 5.6), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = blank(9.6, 5.6)
     axes = figure.subplots()
     looks = _looks(dots)
     talking = [dot for dot in dots if dot.bytes > 0]

@@ -15,7 +15,7 @@ from laconic.protocol.client import Client
 from laconic.protocol.codec import Codec
 from laconic.protocol.digests import Held
 from laconic.protocol.ledger import Direction, Ledger
-from laconic.protocol.messages import Down, Up
+from laconic.protocol.messages import Digested, Down, Up
 from laconic.protocol.outcome import BuildOnce, Outcome, Work
 from laconic.protocol.plan import Plan
 from laconic.protocol.records import Record
@@ -67,7 +67,9 @@ class Network:
         self.clients: dict[int, Client] = {}
         self.ledger = Ledger(plan) if ledger is None else ledger
         self.installed: list[Belief] = []  # by syncs, or where there are none by clients
-        self.downloads: list[tuple[int, Held]] = []  # versions of a digest that clients came to hold
+        #: versions of a digest that clients came to hold, and why they are points as they are where they are
+        self.downloads: list[tuple[int, Held, str]] = []
+        self._why: dict[tuple[int, int], str] = {}  # by client and version, on their way
         self.up: dict[int, deque[Up]] = {}
         self.down: dict[int, deque[Down]] = {}
         self.links: dict[int, int] = {}  # each client's newest
@@ -124,7 +126,8 @@ class Network:
         if outcome.installed is not None and not self.plan.phases:
             self.installed.append(outcome.installed)
             held = self.clients[number].held
-            self.downloads += [] if held is None else [(number, held)]
+            if held is not None:
+                self.downloads.append((number, held, self._why.pop((number, held.number), "")))
         for message, travelling in self._travelling(outcome.send):
             self._put("up", number, message, travelling)
         self._work(number, outcome.compute)
@@ -137,8 +140,14 @@ class Network:
         sent = [(self._receivers[link], message) for link, message in outcome.send if link in self._receivers]
         messages = self._travelling([message for _, message in sent])  # a link that is not there was cut
         for (number, _), (message, travelling) in zip(sent, messages, strict=True):
+            self._note_why(number, message)
             self._put("down", number, message, travelling)
         self._work(SERVER, outcome.compute)
+
+    def _note_why(self, number: int, message: Down) -> None:
+        """Keep why a client is sent points as they are, which only the server knows."""
+        if isinstance(message, Digested) and message.raw and self.plan.digest is not None:
+            self._why[number, message.version] = self.plan.digest.why_raw(self.server.hub.edition)
 
     def settle(self, number: int, outcome: Outcome[Up]) -> None:
         """Deliver what a client sends and all that follows from it."""

@@ -32,9 +32,10 @@ class Download:
     e_hi: float
     kappa: float
     beta: float
+    why: str = ""  # it is raw, where it is
 
     @classmethod
-    def of(cls, step: int, client: int, held: Held) -> Download:
+    def of(cls, step: int, client: int, held: Held, *, why: str) -> Download:
         """What is worth knowing of a version; without a certificate it is exact."""
         said = held.certificate
         e_lo, e_hi, kappa, beta = (
@@ -52,6 +53,7 @@ class Download:
             e_hi=e_hi,
             kappa=kappa,
             beta=beta,
+            why=why,
         )
 
 
@@ -141,9 +143,9 @@ class Recorder:
             self.sync_done(step, belief)
         installed.clear()
 
-    def downloaded(self, step: int, downloads: list[tuple[int, Held]]) -> None:
+    def downloaded(self, step: int, downloads: list[tuple[int, Held, str]]) -> None:
         """Note the versions that clients came to hold after a step, and empty the list."""
-        self._versions += [Download.of(step, client, held) for client, held in downloads]
+        self._versions += [Download.of(step, client, held, why=why) for client, held, why in downloads]
         downloads.clear()
 
     def sync_done(self, step: int, belief: Belief) -> None:

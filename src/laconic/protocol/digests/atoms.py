@@ -161,6 +161,12 @@ class Atoms(Digest):
         base = _after(reader.base, edition, sent=sent, raw=sent if is_exact else since)
         return Addressed(payload=payload, base=base, libraries=libraries, raw=True, mark=mark)
 
+    def why_raw(self, edition: Edition) -> str:
+        if self.recipe.share == 0:
+            return super().why_raw(edition)
+        outcome = edition.outcome
+        return str(outcome.reason) if isinstance(outcome, Fallback) else "points as they are take fewer bytes"
+
     def absorb(self, incoming: Incoming) -> Held:
         return self._raw(incoming) if incoming.message.raw else self._version(incoming)
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from laconic.arrays import Floats, Ints
 from laconic.beliefs import Belief
 from laconic.errors import LocalProtocolError
+from laconic.exploration import Told
 from laconic.growing import GrowingPoints
 from laconic.protocol.history import History
 from laconic.protocol.messages import Digested, Payload
@@ -43,6 +44,12 @@ class Held:
     d_eff: float = 0.0  # the effective dimension of all that is known, where the digest says it
     atoms: Floats | None = None  # the points that the version is made of, where it is not made of all
     certificate: Any = None
+    downloads: int = 0  # how many versions its holder has absorbed, this one included
+
+    @property
+    def told(self) -> Told:
+        """What exploration may know of it."""
+        return Told(self.built.length, downloads=self.downloads, certificate=self.certificate)
 
     @classmethod
     def blank(cls, belief: Belief) -> Held:
@@ -129,6 +136,10 @@ class Digest:
     def address(self, log: History, edition: Any, reader: Reader) -> Addressed:
         """What takes a client from what it holds to an edition."""
         raise LocalProtocolError(f"{type(self).__name__} does not say what it sends")
+
+    def why_raw(self, edition: Any) -> str:
+        """Why those who are sent points as they are, of an edition, are not sent something shorter."""
+        return "the plan sends all points"
 
     def absorb(self, incoming: Incoming) -> Held:
         """What a client holds after it has absorbed a message; anything wrong with it raises `RemoteProtocolError`."""

@@ -140,7 +140,7 @@ class LoneFleet:
         unreported.points.append(turn.point)
         unreported.rewards.append(turn.reward)
         session, own = client.session, client.count + len(unreported.points)
-        quiet = session.state is ClientState.IDLE and session.owed is None and not client.learner.fires
+        quiet = session.state is ClientState.IDLE and session.owed is None and not client.learner.fires_after(own)
         if quiet and not self.plan.upload.due(unsent=own - session.sent, own=own):
             return
         points, rewards = np.concatenate(unreported.points), np.concatenate(unreported.rewards)
