@@ -8,8 +8,10 @@ import pytest
 
 from benchmarks.contests import CONTESTS, Contest, Rival
 from benchmarks.judged import Judge, table
+from benchmarks.lag import SETTINGS
 from benchmarks.ratios import ratio_of_means
-from laconic import DisKernelUCB, Gaussian, grid
+from benchmarks.whole import played, require_prototype
+from laconic import DisKernelUCB, Gaussian, InputError, grid
 from laconic.experiments.schedule import Event, Finished, Sweep
 from laconic.experiments.store import Store
 from laconic.runtimes.jobs import engine
@@ -89,3 +91,15 @@ def test_runs_that_are_there_can_be_judged_without_running_the_others(tmp_path: 
     shown = replace(judge(SMALL, tmp_path), seeds=(0, 1, 2, 3), show=True).verdicts()
     assert [each.rival.name for each in shown] == ["paper"]
     assert len(shown[0].mine.rows) == 3
+
+
+def test_a_whole_run_is_timed_in_parts() -> None:
+    found = played(replace(SETTINGS["d3"], clients=8, rounds=40), seed=1)
+    assert 0 < found.certificate < found.building < found.cpu
+    assert found.peak > 0
+
+
+def test_what_is_missing_of_an_earlier_implementation_is_named(tmp_path: Path) -> None:
+    (tmp_path / "core.py").touch()
+    with pytest.raises(InputError, match=r"no batched\.py, simlag\.py"):
+        require_prototype(tmp_path)

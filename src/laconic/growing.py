@@ -111,13 +111,16 @@ class GrowingPoints:
 
     def row_of(self, x: Floats) -> int:
         """Where this version has a point first; −1 if it has not."""
-        found = self.known.get(key(x), -1)
+        return self.row_at(key(x))
+
+    def row_at(self, identity: bytes) -> int:
+        """Where this version has the point of this identity first; −1 if it has not."""
+        found = self.known.get(identity, -1)
         return found if found < self.rows.size else -1
 
     def rows_of(self, X: Floats) -> Ints:
         """Where this version has the rows of X first; −1 for those that it has not."""
-        found = [self.known.get(each, -1) for each in keys(X)]
-        return np.array([row if row < self.rows.size else -1 for row in found], dtype=np.int64)
+        return np.array([self.row_at(each) for each in keys(X)], dtype=np.int64)
 
     def appended(self, X: Floats) -> GrowingPoints:
         """The version with the rows of X at the end."""
