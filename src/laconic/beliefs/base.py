@@ -45,13 +45,17 @@ class View:
 
     def at(self, index: int) -> View:
         """The view of one of the points."""
-        one = slice(index, index + 1)
+        return self.between(index, index + 1)
+
+    def between(self, first: int, stop: int) -> View:
+        """The view of some points in a row."""
+        some = slice(first, stop)
         return View(
-            points=self.points[one],
-            features=np.ascontiguousarray(self.features[:, one]),
-            mean=self.mean[one],
-            signal=self.signal[one],
-            residual=self.residual[one],
+            points=self.points[some],
+            features=np.ascontiguousarray(self.features[:, some]),
+            mean=self.mean[some],
+            signal=self.signal[some],
+            residual=self.residual[some],
         )
 
     def of(self, indices: Ints) -> View:
