@@ -83,7 +83,7 @@ def _points(subject: LaconicUCB, *, regret: float, saving: float) -> Rival:
 def _grids(*, regret: float, megabytes: float) -> tuple[Rival, ...]:
     """The paper's grid of the algorithms that send all points."""
     kernel, alpha = Gaussian(grid(*GRID)), grid(*GRID)
-    best = {
+    best: dict[str, Algorithm] = {
         "grid-one": OneKernelUCB(kernel, lam=1.0, alpha=alpha),
         "grid-dis": DisKernelUCB(kernel, D=20.0, lam=1.0, alpha=alpha),
     }

@@ -10,7 +10,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -105,15 +105,14 @@ def problem_of(setting: Setting) -> Problem:
 def played(setting: Setting, *, seed: int) -> Whole:
     """A run of this implementation."""
     algorithm = LaconicUCB(setting.kernel, lam=setting.lam, alpha=setting.alpha)
-    _play(algorithm, setting, clients=2, rounds=2, seed=seed)  # imports
+    _play(algorithm, replace(setting, clients=2, rounds=2), seed=seed)  # imports
     with clocked(digests.Atoms, "build") as building, clocked(versions, "_finished") as certificate:
         cost, _ = timed(lambda: _play(algorithm, setting, seed=seed))
     return Whole(cost.cpu, building[0].cpu, certificate[0].cpu, peak_memory() / 1e6)
 
 
-def _play(algorithm: LaconicUCB, setting: Setting, *, seed: int, **sizes: int) -> object:
-    sizes = {"clients": setting.clients, "rounds": setting.rounds} | sizes
-    return run(algorithm, problem_of(setting), seed=seed, **sizes)
+def _play(algorithm: LaconicUCB, setting: Setting, *, seed: int) -> object:
+    return run(algorithm, problem_of(setting), clients=setting.clients, rounds=setting.rounds, seed=seed)
 
 
 def before(folder: Path, setting: Setting, *, seed: int) -> Whole:

@@ -19,6 +19,8 @@ from laconic.errors import KernelError
 LARGE_BLOCK = 256
 #: For factors of which there are many, each short.
 SMALL_BLOCK = 16
+#: Such factors get larger blocks as they grow, up to this.
+DOUBLED_UP_TO = 64
 DOUBLE = np.dtype(np.float64)
 #: Rounding may push a pivot of a positive definite matrix this far below zero, relative to its diagonal.
 JITTERS = (1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
@@ -175,11 +177,12 @@ class GrowingFactor:
         blocks, size = list(self.blocks), self.size
         while len(rows):
             if not blocks:
-                # A large first block fits the first rows, as many factors never grow; small blocks are all of one size,
-                # so that a factor solves to the same bits in whatever steps it grew.
+                # A large first block fits the first rows, as many factors never grow.
                 blocks.append(_Block(0, min(max(len(rows), SMALL_BLOCK), self.block_rows), self.dtype))
             elif size == blocks[-1].start + blocks[-1].capacity:
-                blocks.append(_Block(size, self.block_rows, self.dtype))
+                # Small blocks double: their sizes depend on where they begin and on nothing else, so that a factor
+                # solves to the same bits in whatever steps it grew.
+                blocks.append(_Block(size, max(self.block_rows, min(size, DOUBLED_UP_TO)), self.dtype))
             block = blocks[-1]
             used = size - block.start
             if block.filled != used:  # somebody else appended here already

@@ -56,7 +56,7 @@ class RoundViews:
     def arms(self, number: int) -> Floats:
         """The arms that a client may choose."""
         arms, mask = self._round.arms[number], self._round.mask
-        return arms if mask is None else arms[mask[number]]
+        return np.asarray(arms if mask is None else arms[mask[number]])
 
     def place(self, number: int, arm: int) -> int:
         """Where the arm of that number among those that a client may choose is among all."""
