@@ -16,7 +16,7 @@ ONE_THREAD := MPLBACKEND=Agg OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_TH
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test lint types layers browser tests soak bench docs lock clean
+.PHONY: help venv demo test lint types layers browser tests soak bench judged docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -69,6 +69,9 @@ soak: venv ## simulate SCHEDULES fault schedules, and find the bugs that are pla
 bench: venv ## run benchmarks/ (BENCH="..." passes options)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks $(BENCH)
 
+judged: venv ## LaconicUCB against what is required of it; hours, and it goes on where it was stopped (JUDGED="...")
+	$(ONE_THREAD) $(BIN)/python -m benchmarks.judged $(JUDGED)
+
 $(DOCS)/.installed: requirements/docs.txt
 	@$(PYTHON) -m venv --clear $(DOCS)
 	@$(DOCS)/bin/python -m pip --disable-pip-version-check install -qq --require-hashes -r requirements/docs.txt
@@ -89,5 +92,5 @@ lock: ## resolve requirements/*.txt anew, with hashes, for every supported Pytho
 	done
 
 clean: ## remove everything made here
-	rm -rf $(VENV) $(LOCKENV) $(DOCS) site demo build dist .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(LOCKENV) $(DOCS) site demo judged build dist .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

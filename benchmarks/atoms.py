@@ -89,7 +89,7 @@ def rebuilt(setting: Setting, record: Recorded) -> str:
     reference = Reference(kernel=setting.kernel, dim=setting.dim)
     settings, previous, sizes = Atoms(share=1.0), None, list[int]()
     referring, building = Cost(), Cost()
-    with _clocked("select") as choosing:
+    with clocked(versions, "select") as choosing:
         for number, last in enumerate(record.cuts):
             new = slice(reference.covered, last)
             cost, reference = timed(partial(reference.extended, X[new], y[new]))
@@ -117,20 +117,20 @@ def _building(
 
 
 @contextmanager
-def _clocked(name: str) -> Iterator[list[Cost]]:
-    """The summed cost of a function of `laconic.atoms.version` while this is open."""
-    whole, function = [Cost()], getattr(versions, name)
+def clocked(owner: Any, name: str) -> Iterator[list[Cost]]:
+    """The summed cost of a function of a module or a class while this is open."""
+    whole, function = [Cost()], getattr(owner, name)
 
     def measured(*arguments: Any, **named: Any) -> Any:
         cost, result = timed(lambda: function(*arguments, **named))
         whole[0] += cost
         return result
 
-    setattr(versions, name, measured)
+    setattr(owner, name, measured)
     try:
         yield whole
     finally:
-        setattr(versions, name, function)
+        setattr(owner, name, function)
 
 
 class Played:
@@ -161,19 +161,20 @@ class Played:
 
         self.core.Reference.add, self.simlag.build_atoms = adding, building
         try:
-            found = self._run(setting, seed=seed)
+            found = self.prepared(setting, seed=seed)()
         finally:
             self.core.Reference.add, self.simlag.build_atoms = add, builder
         record.regret, record.megabytes = found["reg"], found["bytes"] / 1e6
         return record
 
-    def _run(self, setting: Setting, *, seed: int) -> Any:
+    def prepared(self, setting: Setting, *, seed: int) -> Callable[[], Any]:
+        """A run that only has to be called, its arms drawn."""
         world = self.batched.Env(setting.clients, setting.rounds, setting.dim, K=setting.arms, f=1, seed=seed)
         ours = World(setting, seed=seed)
         world.X, world.mu, world.noise, world.best = ours.arms, ours.means, ours.noise, ours.means.max(axis=1)
         limits = {"delta": DELTA, "dstep": 0.03, "cmax": 4, "kap": 0.15, "blend": 1.0, "rho": GROWTH, "geo": GROWTH}
         limits |= {"tol": 0.005 / setting.lam, "head": HEADER}
-        return self.simlag.run(world, setting.gamma, setting.alpha, setting.lam, 0, **limits)
+        return partial(self.simlag.run, world, setting.gamma, setting.alpha, setting.lam, 0, **limits)
 
 
 if __name__ == "__main__":

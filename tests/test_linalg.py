@@ -116,7 +116,15 @@ def test_growing_over_the_edge_of_a_block_loses_nothing(block_rows: int, sizes: 
     A = positive_definite(sum(sizes))
     factor = grown(A, sizes, block_rows=block_rows)
     np.testing.assert_allclose(factor.matrix(), np.linalg.cholesky(A), atol=1e-11)
-    assert len(factor.blocks) == -(-len(A) // block_rows)
+    ends = [block.start + block.capacity for block in factor.blocks]
+    assert [block.start for block in factor.blocks] == [0, *ends[:-1]]
+    assert ends[-1] >= len(A)
+
+
+@pytest.mark.parametrize("sizes", [[200], [16, 1, 150, 33], [1] * 200])
+def test_small_blocks_double_wherever_a_factor_was_cut(sizes: list[int]) -> None:
+    factor = grown(positive_definite(200), sizes, block_rows=SMALL_BLOCK)
+    assert [block.start for block in factor.blocks] == [0, 16, 32, 64, 128, 192]
 
 
 def test_a_solve_happens_where_the_right_hand_side_lies() -> None:

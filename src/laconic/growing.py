@@ -14,10 +14,18 @@ def key(point: Floats) -> bytes:
     return (point + 0.0).tobytes()
 
 
+def keys(X: Floats) -> list[bytes]:
+    """The identity of each row of X, which has at least one column."""
+    data, width = (X + 0.0).tobytes(), X.shape[1] * X.itemsize
+    return [data[first : first + width] for first in range(0, len(data), width or 1)]
+
+
 def first_appearances(X: Floats) -> Ints:
     """For each row of X the number of its distinct point, counted in order of first appearance."""
-    numbers: dict[bytes, int] = {}
-    return np.array([numbers.setdefault(key(x), len(numbers)) for x in X], dtype=np.int64)
+    rows, numbers = keys(X), dict[bytes, int]()
+    if len(set(rows)) == len(rows):
+        return np.arange(len(rows))
+    return np.array([numbers.setdefault(row, len(numbers)) for row in rows], dtype=np.int64)
 
 
 def collapsed(X: Floats, counts: Floats, sums: Floats) -> tuple[Floats, Floats, Floats]:
@@ -103,18 +111,22 @@ class GrowingPoints:
 
     def row_of(self, x: Floats) -> int:
         """Where this version has a point first; −1 if it has not."""
-        found = self.known.get(key(x), -1)
+        return self.row_at(key(x))
+
+    def row_at(self, identity: bytes) -> int:
+        """Where this version has the point of this identity first; −1 if it has not."""
+        found = self.known.get(identity, -1)
         return found if found < self.rows.size else -1
 
     def rows_of(self, X: Floats) -> Ints:
         """Where this version has the rows of X first; −1 for those that it has not."""
-        return np.array([self.row_of(x) for x in X], dtype=np.int64)
+        return np.array([self.row_at(each) for each in keys(X)], dtype=np.int64)
 
     def appended(self, X: Floats) -> GrowingPoints:
         """The version with the rows of X at the end."""
         size = self.rows.size
         known = self.known if self.rows.is_newest else {k: row for k, row in self.known.items() if row < size}
         rows = self.rows.appended(X)  # first: if what follows is interrupted, this version is no longer the newest
-        for row, x in enumerate(X, start=size):
-            known.setdefault(key(x), row)
+        for row, each in enumerate(keys(X), start=size):
+            known.setdefault(each, row)
         return GrowingPoints(rows=rows, known=known)

@@ -66,13 +66,22 @@ def _negated_squares(X: Floats, Y: Floats, *, weight: float) -> Floats:
     One matrix product where its rounding, about 1e-16 of the squared norms, is lost in that of the kernel's own value;
     otherwise from the differences, so that equal points are at exactly 0 and an offset costs no digits.
     """
-    x, y = _squares(X)[..., None], _squares(Y)[..., None]
+    x, y = _squares(X), _squares(Y)
     if weight * (x.max(initial=0.0) + y.max(initial=0.0)) > PRODUCT_UP_TO:
         return _differences(X, Y) * -weight
     # 2w x·y − w‖x‖² − w‖y‖² as one product of (2wx, −w‖x‖², 1) and (y, 1, −w‖y‖²)
-    wide = np.concatenate([2.0 * weight * X, -weight * x, np.ones_like(x)], axis=-1)
-    product = _products(wide, np.concatenate([Y, np.ones_like(y), -weight * y], axis=-1))
+    product = _products(_widened(2.0 * weight * X, -weight * x, 1.0), _widened(Y, 1.0, -weight * y))
     return np.minimum(product, 0.0, out=product)
+
+
+def _widened(X: Floats, *columns: Floats | float) -> Floats:
+    """X with further columns at its right."""
+    width = X.shape[-1]
+    wide = np.empty((*X.shape[:-1], width + len(columns)))
+    wide[..., :width] = X
+    for place, column in enumerate(columns):
+        wide[..., width + place] = column
+    return wide
 
 
 def _differences(X: Floats, Y: Floats) -> Floats:

@@ -47,6 +47,10 @@ class News:
             residual=self.residual + residual,
         )
 
+    def beside(self, *, share: float, own: int, sent: int, received: int) -> News:
+        """The news beside a client's share of what is known, and what it has done and spent in all."""
+        return News(self.count, self.log_det, self.variance, self.residual, share, own, sent, received)
+
     def sums(self) -> list[float]:
         """All fields, as numbers to keep."""
         return [float(self.count), self.log_det, self.variance, self.residual]
@@ -83,10 +87,10 @@ class Conditioned:
         return Conditioned(
             points=self.points.appended(view.points),
             features=self.features.appended(view.features.T),
-            errors=np.append(self.errors, error),
-            counts=np.append(self.counts, 1.0),
-            factor=self.factor.appended(np.append(c, s)[None, :]),
-            pulls=np.append(self.pulls, (error - float(c @ self.pulls)) / s),
+            errors=_and_one(self.errors, error),
+            counts=_and_one(self.counts, 1.0),
+            factor=self.factor.appended(_and_one(c, s)[None, :]),
+            pulls=_and_one(self.pulls, (error - float(c @ self.pulls)) / s),
         )
 
     def __len__(self) -> int:
@@ -96,6 +100,13 @@ class Conditioned:
         """The rows as a view, for covariances."""
         zero = np.zeros(len(self))
         return View(points=self.points.values, features=self.features.values.T, mean=zero, signal=zero, residual=zero)
+
+
+def _and_one(numbers: Floats, last: float) -> Floats:
+    """The numbers and one more."""
+    longer = np.empty(len(numbers) + 1)
+    longer[:-1], longer[-1] = numbers, last
+    return longer
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +130,11 @@ class Tail:
         self.basis: Basis | None = None
         self.rows = Conditioned.none()
         self._look_at = COLLAPSE_FROM
+
+    def __copy__(self) -> Tail:
+        twin = Tail.__new__(Tail)  # twice as fast as what `copy` does by itself, and done at every observation
+        twin.__dict__.update(self.__dict__)
+        return twin
 
     def predict(self, view: View) -> tuple[Floats, Floats]:
         """μ and σ² of a view's points under belief and tail together."""

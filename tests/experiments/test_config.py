@@ -40,6 +40,8 @@ ALGORITHMS = (
     DisKernelUCB(Gaussian(0.1 + 0.2), D=7.0),
     DisKernelUCB(Sum(Gaussian(), 2.0 * Matern(nu=0.5)), alpha=Theory(S=3.0)),
     ApproxDisKernelUCB(Polynomial(degree=3), cold_start="local", qbar=2),
+    LaconicUCB(digest=Atoms(Recipe(kappa=1.3))),
+    LaconicUCB(digest=AllPoints(), upload=WithAsk()),
     Random(),
 )
 

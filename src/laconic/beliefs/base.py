@@ -45,24 +45,17 @@ class View:
 
     def at(self, index: int) -> View:
         """The view of one of the points."""
-        one = slice(index, index + 1)
-        return View(
-            points=self.points[one],
-            features=np.ascontiguousarray(self.features[:, one]),
-            mean=self.mean[one],
-            signal=self.signal[one],
-            residual=self.residual[one],
-        )
+        return self.between(index, index + 1)
 
-    def within(self, first: int, last: int) -> View:
-        """The view of the points ``first`` … ``last``, in the same memory."""
-        part = slice(first, last)
+    def between(self, first: int, stop: int) -> View:
+        """The view of some points in a row."""
+        some = slice(first, stop)
         return View(
-            points=self.points[part],
-            features=self.features[:, part],
-            mean=self.mean[part],
-            signal=self.signal[part],
-            residual=self.residual[part],
+            points=self.points[some],
+            features=np.ascontiguousarray(self.features[:, some]),
+            mean=self.mean[some],
+            signal=self.signal[some],
+            residual=self.residual[some],
         )
 
     def of(self, indices: Ints) -> View:

@@ -20,7 +20,9 @@ def chained(tip: int, points: Floats, rewards: Floats) -> Hashes:
 
     Two histories whose hashes agree at a number agree in all observations up to it.
     """
-    rows = np.column_stack([points, rewards]) + 0.0  # −0.0 is 0.0
+    rows = np.empty((len(rewards), points.shape[1] + 1))
+    rows[:, :-1], rows[:, -1] = points, rewards
+    rows += 0.0  # −0.0 is 0.0
     hashes = np.empty(len(rows), dtype=np.uint64)
     before = tip.to_bytes(8, "little")
     for number, row in enumerate(rows):

@@ -6,7 +6,7 @@ It knows no messages. What others know reaches it as a new belief, by `adopt`.
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -99,7 +99,7 @@ class Learner:
     def fires_after(self, own: int) -> bool:
         """True when it would after so many own observations; the tail may have some that the history has not yet."""
         share = self.d_eff / self.clients
-        news = replace(self.tail.fresh, share=share, own=own, sent=self.sent, received=self.received)
+        news = self.tail.fresh.beside(share=share, own=own, sent=self.sent, received=self.received)
         return bool(self.plan.trigger.fires(news))
 
     # -- choosing ------------------------------------------------------------------------------------------------
@@ -113,7 +113,8 @@ class Learner:
         if len(checked) == 0:
             raise InputError("arms is empty: there is nothing to choose from")
         number = first_appearances(checked)
-        distinct = np.unique(number, return_index=True)[1]  # equal arms are scored once
+        is_new = number[-1] == len(number) - 1  # the last arm, and so all before it
+        distinct = number if is_new else np.unique(number, return_index=True)[1]  # equal arms are scored once
         view = self.belief.view(checked[distinct]) if view is None else view.of(distinct)
         mean, variance = self.tail.predict(view)
         width = self._alpha() * np.sqrt(variance)

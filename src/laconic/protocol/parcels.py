@@ -15,7 +15,7 @@ import numpy as np
 
 from laconic.arrays import Floats
 from laconic.errors import RemoteProtocolError
-from laconic.growing import GrowingPoints, GrowingRows, key
+from laconic.growing import GrowingPoints, GrowingRows, key, keys
 from laconic.protocol.wire import Wire
 
 #: The names of a parcel's arrays: points in each form, then the numbers of those that are known.
@@ -45,10 +45,14 @@ class Libraries:
 
     def number_of(self, x: Floats) -> int:
         """The number of a point, −1 for one that has not crossed."""
-        place = self.down.row_of(x)
+        return self.number_at(key(x))
+
+    def number_at(self, identity: bytes) -> int:
+        """The number of the point of this identity."""
+        place = self.down.row_at(identity)
         if place >= 0:
             return 2 * place
-        place = self.up.row_of(x)
+        place = self.up.row_at(identity)
         return 2 * place + 1 if place >= 0 else -1
 
     def at(self, numbers: np.ndarray) -> Floats:
@@ -87,11 +91,11 @@ def library_mark(library: GrowingPoints) -> int:
 
 def with_points(library: GrowingPoints, X: Floats) -> GrowingPoints:
     """A library with those rows of X that it lacks, each once."""
-    fresh: dict[bytes, Floats] = {}
-    for x in X:
-        if library.row_of(x) < 0:
-            fresh.setdefault(key(x), x)
-    return library.appended(np.array(list(fresh.values()))) if fresh else library
+    fresh: dict[bytes, int] = {}
+    for row, identity in enumerate(keys(X)):
+        if library.row_at(identity) < 0:
+            fresh.setdefault(identity, row)
+    return library.appended(X[list(fresh.values())]) if fresh else library
 
 
 def first_points(library: GrowingPoints, count: int) -> GrowingPoints:
@@ -131,12 +135,13 @@ def packed(
 def _numbers(X: Floats, known: Libraries) -> list[int]:
     """The number of each point, −1 for one that travels as it is."""
     fresh: dict[bytes, int] = {}
-    places, repeats = [known.number_of(x) for x in X], []
-    for x, place in zip(X, places, strict=True):
-        is_new = place < 0 and key(x) not in fresh
-        repeats.append(-1 if is_new or place >= 0 else fresh[key(x)])
+    identities = keys(X)
+    places, repeats = [known.number_at(each) for each in identities], []
+    for identity, place in zip(identities, places, strict=True):
+        is_new = place < 0 and identity not in fresh
+        repeats.append(-1 if is_new or place >= 0 else fresh[identity])
         if is_new:
-            fresh[key(x)] = len(fresh)
+            fresh[identity] = len(fresh)
     return [len(fresh) + place if place >= 0 else repeat for place, repeat in zip(places, repeats, strict=True)]
 
 

@@ -129,7 +129,7 @@ class Int8Wire:
         if isinstance(self.ranges, tuple) and len(self.ranges) != points.shape[1]:
             raise InputError(f"ranges has {len(self.ranges)} entries, but points have {points.shape[1]} features")
         steps = self._steps(levels)
-        return np.clip(np.round(points / steps), -levels, levels) * steps + 0.0
+        return np.minimum(np.maximum(np.round(points / steps), -levels), levels) * steps + 0.0
 
     def rounded(self, points: Floats, rewards: Floats, *, kernel: Kernel | None, lam: float) -> tuple[Floats, Floats]:
         X = self._on_grid(points, 127)

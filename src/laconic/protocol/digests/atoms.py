@@ -7,6 +7,7 @@ where that takes fewer bytes, and so is everybody where points cannot be compres
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any, ClassVar
 
@@ -76,6 +77,12 @@ class Edition:
     def covered(self) -> int:
         """How many observations it has."""
         return self.reference.covered
+
+    @cached_property
+    def mark(self) -> int:
+        """The hash of its version of atoms, if it is one."""
+        version = self.outcome
+        return _mark(version.atoms, version.weights, version.mean) if isinstance(version, Version) else 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,8 +159,7 @@ class Atoms(Digest):
             if _pays(reader.base, _bytes(payload), since=since, back=back):
                 base = _after(reader.base, edition, sent=_bytes(payload), raw=since, ids=version.ids)
                 libraries = reader.libraries.sent_down(new) if reader.wire.by_reference else reader.libraries
-                mark = _mark(version.atoms, version.weights, version.mean)
-                return Addressed(payload=payload, base=base, libraries=libraries, raw=False, mark=mark)
+                return Addressed(payload=payload, base=base, libraries=libraries, raw=False, mark=edition.mark)
         is_exact = reader.base.ids is None
         raw, libraries = raw_parcel(log, reader.base.length if is_exact else 0, edition.covered, reader)
         payload = Payload(values=raw.values, records={**raw.records, "facts": _facts(version)})
@@ -289,14 +295,15 @@ def _kept(old: Ints | None, new: Ints) -> tuple[int, Bools]:
     """How many atoms of the new version, from the first on, the old one has in the same order, and which it loses."""
     if old is None:
         return 0, np.zeros(0, dtype=np.bool_)
-    place = {int(number): where for where, number in enumerate(old)}
     dropped = np.ones(len(old), dtype=np.bool_)
-    last, kept = -1, 0
-    for number in new.tolist():
-        where = place.get(number, -1)
-        if where <= last:
-            break
-        dropped[where], last, kept = False, where, kept + 1
+    if len(old) == 0:
+        return 0, dropped
+    order = np.argsort(old)
+    where = order[np.minimum(np.searchsorted(old, new, sorter=order), len(old) - 1)]
+    where = np.where(old[where] == new, where, -1)
+    falls = np.flatnonzero(np.diff(where, prepend=-1) <= 0)  # one that is not there, or stands before the last
+    kept = int(falls[0]) if len(falls) else len(new)
+    dropped[where[:kept]] = False
     return kept, dropped
 
 

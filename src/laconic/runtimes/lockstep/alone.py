@@ -60,9 +60,8 @@ class LoneFleet:
 
     def _by_itself(self, number: int, client: Client, round_: Round, views: RoundViews) -> int:
         """One client's turn, as the client itself takes it."""
-        available, view = views.of(number)
-        decision = client.choose(round_.arms[number, available], view=view)
-        arm = int(available[decision.arm])
+        decision = client.choose(views.arms(number), view=views.of(number))
+        arm = views.place(number, decision.arm)
         self.network.settle(number, client.observe(decision, float(round_.rewards[number, arm])))
         return arm
 
@@ -197,7 +196,7 @@ def _views(arms: Arms, belief: Belief, group: list[int]) -> Iterator[tuple[int, 
         part = group[first : first + most]
         view = belief.view(arms.arms[part].reshape(-1, dim))
         for place, number in enumerate(part):
-            yield number, view.within(place * size, (place + 1) * size)
+            yield number, view.between(place * size, (place + 1) * size)
 
 
 class RoundViews:
@@ -212,29 +211,34 @@ class RoundViews:
         self._leaders = _leaders(self._beliefs)
         self._views: dict[int, View] = {}
 
-    def available(self, number: int) -> Ints:
+    def arms(self, number: int) -> Floats:
         """The arms that a client may choose."""
-        mask = self._round.mask
-        return np.arange(self._round.arms.shape[1]) if mask is None else np.flatnonzero(mask[number])
+        arms, mask = self._round.arms[number], self._round.mask
+        return np.asarray(arms if mask is None else arms[mask[number]])
 
-    def of(self, number: int) -> tuple[Ints, View | None]:
-        """A client's arms, and what its belief says of them; None where it must look by itself."""
+    def place(self, number: int, arm: int) -> int:
+        """Where the arm of that number among those that a client may choose is among all."""
+        mask = self._round.mask
+        return arm if mask is None else int(np.flatnonzero(mask[number])[arm])
+
+    def of(self, number: int) -> View | None:
+        """What a client's belief says of its arms; None where it must look by itself."""
         if self._network.clients[number].learner.belief is not self._beliefs[number]:
-            return self.available(number), None
+            return None
         if number not in self._views:
             self._score(number)
-        return self.available(number), self._views.pop(number)
+        return self._views.pop(number)
 
     def _score(self, number: int) -> None:
         """Score this client and those after it that have the same leader, as many as memory allows."""
         leader = self._leaders[number]
         waiting = [each for each in self._beliefs if each >= number and self._leaders[each] is leader]
         most = max(MOST_FEATURES // (max(leader.width, 32) * self._round.arms.shape[1]), 1)
-        sets = [(each, self._round.arms[each, self.available(each)]) for each in waiting[:most]]
+        sets = [(each, self.arms(each)) for each in waiting[:most]]
         view = leader.view(np.concatenate([arms for _, arms in sets]))
         stops = np.cumsum([len(arms) for _, arms in sets])
         for (each, arms), stop in zip(sets, stops, strict=True):
-            part, belief = view.of(np.arange(stop - len(arms), stop)), self._beliefs[each]
+            part, belief = view.between(stop - len(arms), stop), self._beliefs[each]
             self._views[each] = part if belief is leader else _own_view(belief, part)
 
 
