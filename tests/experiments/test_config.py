@@ -13,6 +13,7 @@ from laconic import (
     DisLinUCB,
     Gaussian,
     InputError,
+    LaconicUCB,
     Matern,
     Polynomial,
     Random,
@@ -22,17 +23,22 @@ from laconic import (
     compare,
     grid,
 )
+from laconic.atoms import Atoms as Recipe
 from laconic.errors import UnknownName
 from laconic.experiments.config import Experiment, read_config
 from laconic.experiments.parts import Draft, algorithm_from, has_param, problem_from, with_param
 from laconic.kernels import Sum
 from laconic.problems import save_recorded
+from laconic.protocol.digests import AllPoints, Atoms
+from laconic.triggers import WithAsk
 from tests.experiments.making import Periodic, Plain, listed, unnamed
 
 ALGORITHMS = (
     DisKernelUCB(Gaussian(0.1 + 0.2), D=7.0),
     DisKernelUCB(Sum(Gaussian(), 2.0 * Matern(nu=0.5)), alpha=Theory(S=3.0)),
     ApproxDisKernelUCB(Polynomial(degree=3), cold_start="local", qbar=2),
+    LaconicUCB(digest=Atoms(Recipe(kappa=1.3))),
+    LaconicUCB(digest=AllPoints(), upload=WithAsk()),
     Random(),
 )
 

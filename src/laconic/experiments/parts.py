@@ -14,16 +14,23 @@ from typing import Any
 
 from laconic import kernels, registry
 from laconic.algorithms import Algorithm, require_algorithm
+from laconic.atoms import Atoms as Recipe
 from laconic.canonical import bare, known_parts, parts
 from laconic.errors import InputError
 from laconic.experiments.grid import Grid, rebuilt
 from laconic.exploration import Theory
 from laconic.problems.base import Problem
+from laconic.protocol.digests import AllPoints, Atoms
+from laconic.triggers import Growth, WithAsk
 
 AlgorithmLike = Algorithm | type[Any] | str
 ProblemLike = Problem | type[Any] | str | os.PathLike[str]
 PATHS = ("path", "file", "csv")  # parameters of problems that name a file
-COMPOSED = {kind.__name__: kind for kind in (kernels.Sum, kernels.Product, kernels.Scaled, Theory)}
+COMPOSED: dict[str, type[Any]] = {
+    **{kind.__name__: kind for kind in (kernels.Sum, kernels.Product, kernels.Scaled, Theory)},
+    **{kind.__name__: kind for kind in (AllPoints, Atoms, Growth, WithAsk)},
+    "Recipe": Recipe,  # of the digest Atoms, whose name its class has too
+}
 
 
 def as_algorithm(candidate: AlgorithmLike) -> Algorithm:
@@ -88,7 +95,7 @@ def _part(value: Any, *, name: str) -> Any:
         found = COMPOSED.get(kind) or registry.find("kernel", kind)
         given = {key: _part(inner, name=key) for key, inner in value.items() if key != "name"}
         made = _make(found, given, name=kind)
-        return made if isinstance(made, Theory) else kernels.as_kernel(made)
+        return made if kind in COMPOSED else kernels.as_kernel(made)
     if isinstance(value, str) and name == "kernel":
         return registry.find("kernel", value)()
     if isinstance(value, str) and name == "alpha" and value.lower() == "theory":
@@ -111,7 +118,8 @@ def _written(part: Any, *, key: str) -> Any:
         return part.item()
     if isinstance(part, str | bool | int | float):
         return part
-    name = type(part).__name__ if type(part) in COMPOSED.values() else _listed(part, kind="kernel")
+    composed = (name for name, kind in COMPOSED.items() if kind is type(part))
+    name = next(composed, None) or _listed(part, kind="kernel")
     if name is not None:
         return to_table(part, name=name)
     raise InputError(f"{key}={part!r} has no name that a configuration file could give")
