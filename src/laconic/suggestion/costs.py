@@ -24,7 +24,7 @@ HASH = 8
 UPLOAD, DOWNLOAD, REWARD, NUMBER = 17, 64, 2, 2
 #: Atoms are about this many times the effective dimension; where they are half of all points, points go instead.
 ATOMS, SHARE = 2.5, 0.5
-LATER = 30
+DAYS = 30
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Cost:
-    """Bytes that a client sends and is sent on its first day, and on a later one."""
+    """Bytes that a client sends and is sent on its first day, and on an average day of the rest of the month."""
 
     first: float
     later: float
@@ -53,10 +53,10 @@ def costs(algorithms: Mapping[str, Algorithm], *, curve: Curve, traffic: Traffic
     """The bytes of a client and day for each algorithm that has a formula; one that sends nothing costs nothing."""
     found = {}
     for name, algorithm in algorithms.items():
-        first, before, after = (
-            spent(algorithm, curve=curve, traffic=traffic, own=day * traffic.daily) for day in (1, LATER - 1, LATER)
+        first, all_days = (
+            spent(algorithm, curve=curve, traffic=traffic, own=days * traffic.daily) for days in (1, DAYS)
         )
-        found[name] = Cost(first, later=after - before)
+        found[name] = Cost(first, later=(all_days - first) / (DAYS - 1))
     return found
 
 
@@ -88,18 +88,18 @@ def _exact(D: float, *, curve: Curve, traffic: Traffic, own: int) -> float:
 def _statistics(algorithm: ApproxDisKernelUCB, *, curve: Curve, traffic: Traffic, own: int) -> float:
     """A sync: Σ|S_i|(d+1) up in all, |S|(d+1) + r² + r down and r² + r up for each client, 8 bytes a number."""
     N, d = traffic.clients, traffic.dim
-    mine, size, total = 0, 0.0, 0.0
-    while mine < own:
-        n = N * mine
+    n, size, total = 0, 0.0, 0.0
+    while True:
         variance = min(curve.variance(n) + (curve.missed(size) if n else 0.0), curve.variance(0))
         new = math.floor(algorithm.D / variance) + 1  # Eq. 4
-        picked = N * new * min(1.0, algorithm.qbar * variance) + min(n, algorithm.qbar * curve.dimension(n))
-        size = min(curve.distinct(max(picked, 1.0)), curve.distinct(N * (mine + new)))
+        then = n + N * (new - 1) + 1  # the first client to have so many fires
+        if then > N * own:
+            return total
+        picked = (then - n) * min(1.0, algorithm.qbar * variance) + min(n, algorithm.qbar * curve.dimension(n))
+        size = min(curve.distinct(max(picked, 1.0)), curve.distinct(then), curve.rank)
         numbers = picked / N * (d + 1) + size * (d + 1) + 2.0 * (size**2 + size)
-        due = min(1.0, (own - mine) / new)  # of a sync that is still to come, the part for which there is news
-        total += due * (WIDE * numbers + TWO_PHASES + HASH * new)
-        mine += new
-    return total
+        total += WIDE * numbers + TWO_PHASES + HASH * new
+        n = then
 
 
 def _uploads(traffic: Traffic, *, curve: Curve, own: int) -> float:

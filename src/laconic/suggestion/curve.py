@@ -13,6 +13,8 @@ from laconic.linalg import lower_cholesky
 
 #: Variances are averaged over sizes that differ by no more than this factor.
 BIN = 1.3
+#: A point of which a dictionary lacks no more than this is dropped from it.
+THINNED = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +58,15 @@ class Curve:
         known = len(self.spectrum) * self.spectrum
         return float((known / (known + self.lam)).sum())
 
+    @property
+    def rank(self) -> float:
+        """The most points that a dictionary holds after thinning; without a limit where the sample shows none."""
+        known = int((len(self.spectrum) * self.spectrum > THINNED).sum())
+        return float(known) if known < len(self.spectrum) else math.inf
+
     def missed(self, size: float) -> float:
-        """σ² that a dictionary of this size, as good as can be, leaves of a new point on average."""
-        return float(self.spectrum[int(size) :].sum()) / self.lam
+        """σ² that a dictionary of this many random points leaves of a new point on average."""
+        return self.variance(size) * max(1.0 - size / self.population, 0.0)
 
     def distinct(self, n: float) -> float:
         """How many different points n points are."""

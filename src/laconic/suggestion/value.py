@@ -75,7 +75,7 @@ class Suggestion:
         }
 
     def costs(self) -> dict[str, Cost]:
-        """Estimated bytes of a client on its first day and on its thirtieth, by algorithm."""
+        """Estimated bytes of a client on its first day and on an average day of the month after, by algorithm."""
         return costs(self.algorithms(), curve=self.grounds.curve, traffic=self.traffic)
 
     def explain(self) -> str:

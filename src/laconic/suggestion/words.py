@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from laconic.canonical import canonical
-from laconic.suggestion.costs import LATER
 from laconic.suggestion.evidence import parameters
 from laconic.suggestion.fitting import RIDGES
 
@@ -38,7 +37,7 @@ def as_dict(suggestion: Suggestion) -> dict[str, Any]:
         "clients": suggestion.traffic.clients,
         "traffic": suggestion.traffic.daily,
         "bytes_per_client": {
-            name: {"day 1": round(cost.first), f"day {LATER}": round(cost.later)}
+            name: {"first day": round(cost.first), "later day": round(cost.later)}
             for name, cost in suggestion.costs().items()
         },
         "remarks": list(grounds.sample.remarks()),
@@ -142,7 +141,7 @@ def _cost(suggestion: Suggestion) -> Iterator[str]:
     traffic = suggestion.traffic
     yield (
         f"Communication, estimated for {traffic.clients} clients with {traffic.daily:,} interactions each a day, in "
-        f"bytes up and down for one client on its first day, and on day {LATER}:"
+        "bytes up and down for one client on its first day, and on an average day of the month after:"
     )
     for name, cost in suggestion.costs().items():
         yield f"{name} {size(cost.first)}, then {size(cost.later)};"
