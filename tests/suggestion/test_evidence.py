@@ -12,11 +12,11 @@ from scipy.stats import multivariate_normal
 
 from laconic import Gaussian, Linear, Matern, Polynomial, RationalQuadratic
 from laconic.suggestion import evidence, fit
-from laconic.suggestion.evidence import derivatives, parameters
 from laconic.suggestion.fitting import RIDGES, _with
+from laconic.suggestion.likelihood import derivatives, parameters
 from laconic.suggestion.weight import left_out, noise_ratio
 
-KERNELS = [
+KERNELS: list[Any] = [
     Gaussian(0.7),
     *(Matern(nu=nu, length=0.8) for nu in (0.5, 1.5, 2.5)),
     RationalQuadratic(length=0.6, mix=1.7),

@@ -11,10 +11,10 @@ import numpy as np
 from laconic.arrays import Floats
 from laconic.errors import KernelError
 from laconic.kernels import Kernel
-from laconic.suggestion.evidence import evidence, parameters
+from laconic.suggestion.likelihood import evidence, parameters
 
-#: Below this ridge rounding decides results (docs/paper.md); above it there is hardly a signal.
-RIDGES = (1e-2, 10.0)
+#: A smaller ridge costs bytes, and gains little regret; above the larger one there is hardly a signal.
+RIDGES = (0.03, 10.0)
 #: How far from the start a kernel's own parameters may go, as a factor either way.
 REACH = 1e3
 #: Where the search begins: factors of the kernel's parameters, and ridges.

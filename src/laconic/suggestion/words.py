@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from laconic.canonical import canonical
-from laconic.suggestion.evidence import parameters
 from laconic.suggestion.fitting import RIDGES
+from laconic.suggestion.likelihood import parameters
 
 if TYPE_CHECKING:
     from laconic.suggestion.value import Suggestion
@@ -106,7 +106,7 @@ def _ridge(suggestion: Suggestion) -> Iterator[str]:
     if "lam" in grounds.at_limit:
         least = lam < RIDGES[1] / 2
         yield (
-            "A smaller λ would be likelier still, but below 0.01 rounding begins to decide."
+            "A smaller λ would be likelier still, but costs more in communication than it gains."
             if least
             else "The sample shows next to no signal: more points, or other features, are worth more than any setting."
         )

@@ -16,8 +16,8 @@ from laconic.kernels import Kernel, as_kernel, require_positive_definite
 from laconic.protocol.wire import Int8Wire
 from laconic.suggestion.costs import Traffic
 from laconic.suggestion.curve import Curve
-from laconic.suggestion.evidence import evidence, parameters
 from laconic.suggestion.fitting import Fit, fit
+from laconic.suggestion.likelihood import evidence, parameters
 from laconic.suggestion.sample import Sample, pilot
 from laconic.suggestion.scale import at_scale, median_distance
 from laconic.suggestion.value import Grounds, Suggestion
