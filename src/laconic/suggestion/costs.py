@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import fmean
 
 from laconic.algorithms import Algorithm, ApproxDisKernelUCB, DisKernelUCB, LaconicUCB, OneKernelUCB
 from laconic.atoms.reference import CAP
@@ -24,6 +25,8 @@ HASH = 8
 UPLOAD, DOWNLOAD, REWARD, NUMBER = 17, 64, 2, 2
 #: Atoms are about this many times the effective dimension; where they are half of all points, points go instead.
 ATOMS, SHARE = 2.5, 0.5
+#: Thresholds over which the cost of syncs is averaged, as parts of D; the luckiest of N clients fires first.
+AROUND = (0.5, 0.7, 1.0, 1.4)
 DAYS = 30
 
 
@@ -86,11 +89,17 @@ def _exact(D: float, *, curve: Curve, traffic: Traffic, own: int) -> float:
 
 
 def _statistics(algorithm: ApproxDisKernelUCB, *, curve: Curve, traffic: Traffic, own: int) -> float:
+    """The mean over thresholds around D: the last syncs cost most, and which is the last is chance."""
+    around = [replace(algorithm, D=factor * algorithm.D) for factor in AROUND]
+    return fmean(_syncs(each, curve=curve, traffic=traffic, own=own) for each in around)
+
+
+def _syncs(algorithm: ApproxDisKernelUCB, *, curve: Curve, traffic: Traffic, own: int) -> float:
     """A sync: Σ|S_i|(d+1) up in all, |S|(d+1) + r² + r down and r² + r up for each client, 8 bytes a number."""
     N, d = traffic.clients, traffic.dim
     n, size, total = 0, 0.0, 0.0
     while True:
-        variance = min(curve.variance(n) + (curve.missed(size) if n else 0.0), curve.variance(0))
+        variance = max(curve.variance(n), curve.missed(size))
         new = math.floor(algorithm.D / variance) + 1  # Eq. 4
         then = n + N * (new - 1) + 1  # the first client to have so many fires
         if then > N * own:

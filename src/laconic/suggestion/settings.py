@@ -92,7 +92,7 @@ def _suggested(sample: Sample, *, kernel: Kernel, clients: int, traffic: int) ->
         alpha=alpha,
         delta=DELTA,
         D=D,
-        D_approx=_rounded(float(np.median(chosen.diag(X))) / lam),
+        D_approx=_up(float(np.median(chosen.diag(X))) / lam),
         qbar=QBAR_RETURNING if curve.population < len(X) else QBAR_FRESH,
         ranges=ranges,
         reward=1.0 if sample.rewards is None else _up(float(np.abs(sample.rewards).max())),
