@@ -14,7 +14,7 @@ from laconic import Gaussian, Linear, Matern, Polynomial, RationalQuadratic
 from laconic.suggestion import evidence, fit
 from laconic.suggestion.fitting import RIDGES, _with
 from laconic.suggestion.likelihood import derivatives, parameters
-from laconic.suggestion.weight import left_out, noise_ratio
+from laconic.suggestion.weight import Noise, left_out, weight
 
 KERNELS: list[Any] = [
     Gaussian(0.7),
@@ -127,9 +127,8 @@ def test_rewards_that_are_certain_where_they_are_good_have_little_noise_there() 
     X = np.repeat(np.linspace(0, 1, 10), 30)[:, None]
     noisy = (X[:, 0] < 0.5) * rng.standard_normal(300)
     evenly = 0.5 * rng.standard_normal(300)
-    ratios = [
-        noise_ratio(Gaussian(20.0), X, X[:, 0] * 4 + noise, lam=0.3, signal=float(np.std(noise)) / math.sqrt(0.3))
-        for noise in (noisy, evenly)
-    ]
-    assert ratios[0] < 0.3
-    assert ratios[1] == pytest.approx(1.0, abs=0.3)
+    found = [Noise.of(Gaussian(20.0), X, X[:, 0] * 4 + noise, lam=0.3) for noise in (noisy, evenly)]
+    assert found[0].best < 0.3 * found[0].all
+    assert found[1].best == pytest.approx(found[1].all, rel=0.3)
+    assert found[1].all == pytest.approx(0.5, rel=0.15)
+    assert weight(found[0]) < weight(found[1])

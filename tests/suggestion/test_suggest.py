@@ -73,6 +73,8 @@ def test_of_many_rows_some_are_drawn_with_their_rewards() -> None:
         ([[1.0], [2.0]], [1.0], "1 rewards for 2 points"),
         ([[1.0], [2.0]], [3.0, 3.0], "all 2 rewards are 3"),
         ([[1.0], [1e40]], None, "beyond what can travel"),
+        ([[0.0], [1e-200]], None, "X differs by 1e-200 at most"),
+        ([[0.0], [1.0]], [0.0, 1e-200], "y differs by 1e-200 at most"),
         ([["a"], ["b"]], None, "not real numbers"),
         ([1.0, 2.0], None, "2 axes are needed"),
     ],
@@ -89,6 +91,14 @@ def test_features_that_never_change_or_differ_in_scale_are_remarked_on() -> None
     assert "these never change and could go: 1." in said
     assert "divide each feature by its deviation first" in said
     assert "never change" not in suggest(X, y).explain()
+
+
+def test_rewards_far_from_zero_are_remarked_on_and_their_noise_is_found_all_the_same() -> None:
+    X, y = wave()
+    far = suggest(X, y + 1000.0)
+    assert "subtract a constant near their mean first" in far.explain()
+    assert far.alpha < 2 * np.std(y)
+    assert "subtract" not in suggest(X, y).explain()
 
 
 # Scale and curve

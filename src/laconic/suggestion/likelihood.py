@@ -24,10 +24,6 @@ class Evidence:
     signal: float  # s
     gradient: Floats
 
-    def noise(self, lam: float) -> float:
-        """The standard deviation s√λ of the noise."""
-        return self.signal * math.sqrt(lam)
-
 
 def evidence(kernel: Kernel, X: Floats, y: Floats, *, lam: float) -> Evidence:
     """ln p(y) = −n/2 (1 + ln 2πs²) − ½ ln det(K + λI), with s² = yᵀ(K + λI)⁻¹y / n, and its gradient.

@@ -17,6 +17,10 @@ from laconic.randomness import Role, generator
 LARGEST = 1e30
 #: Features whose deviations differ by more than this factor are no scale for one kernel width.
 UNEQUAL = 20.0
+#: Smaller differences are no scale for anything.
+SMALLEST = 1e-30
+#: Rewards whose mean is this many deviations from zero should be centred: the algorithms begin with zero.
+OFFSET = 20.0
 #: A feature whose deviation is this part of its size does not change but for rounding.
 STILL = 1e-12
 
@@ -36,6 +40,7 @@ class Sample:
         _refuse_huge("X", X)
         if (X == X[0]).all():
             raise InputError(f"all {len(X)} points of X are the same, so nothing says how wide a kernel is; try others")
+        _refuse_flat("X", X)
         object.__setattr__(self, "points", X)
         if self.rewards is not None:
             object.__setattr__(self, "rewards", _checked_rewards(self.rewards, points=len(X)))
@@ -69,6 +74,12 @@ class Sample:
                 f"The features' deviations range from {moving.min():.3g} to {moving.max():.3g}. One kernel width "
                 "cannot suit all of them: divide each feature by its deviation first."
             )
+        y = self.rewards
+        if y is not None and abs(y.mean()) > OFFSET * y.std():
+            said.append(
+                f"Rewards lie around {y.mean():.4g} with a deviation of only {y.std():.2g}, and the algorithms begin "
+                "with zero: subtract a constant near their mean first."
+            )
         return tuple(said)
 
 
@@ -99,7 +110,14 @@ def _checked_rewards(rewards: object, *, points: int) -> Floats:
     _refuse_huge("y", y)
     if (y == y[0]).all():
         raise InputError(f"all {len(y)} rewards are {y[0]:g}, so they say nothing; try without y")
+    _refuse_flat("y", y)
     return y
+
+
+def _refuse_flat(name: str, array: Floats) -> None:
+    spread = float(np.ptp(array, axis=0).max())
+    if spread < SMALLEST:
+        raise InputError(f"{name} differs by {spread:.3g} at most, too little to compute with; rescale it")
 
 
 def _refuse_huge(name: str, array: Floats) -> None:

@@ -21,7 +21,7 @@ from laconic.suggestion.likelihood import evidence, parameters
 from laconic.suggestion.sample import Sample, pilot
 from laconic.suggestion.scale import at_scale, median_distance
 from laconic.suggestion.value import Grounds, Suggestion
-from laconic.suggestion.weight import weight
+from laconic.suggestion.weight import Noise, weight
 
 #: Without rewards: signals of about 0.3 with noise of about 0.1.
 LAM, ALPHA = 0.1, 0.2
@@ -110,9 +110,9 @@ def _settings(sample: Sample, median: Kernel) -> tuple[Kernel, float, float, dic
     best = fit(median, X, y)
     kernel, lam = _readable(best.kernel), _rounded(best.lam)
     found = evidence(kernel, X, y, lam=lam)
-    alpha = _rounded(weight(kernel, X, y, lam=lam, signal=found.signal))
-    told = {"signal": found.signal, "noise": found.noise(lam), "log": found.log, "at_limit": best.at_limit}
-    return kernel, lam, alpha, told | {"lost": _lost(best, X, y)}
+    noise = Noise.of(kernel, X, y, lam=lam)
+    told = {"signal": found.signal, "noise": noise.all, "log": found.log, "at_limit": best.at_limit}
+    return kernel, lam, _rounded(weight(noise)), told | {"lost": _lost(best, X, y)}
 
 
 def _lost(best: Fit, X: Floats, y: Floats) -> tuple[float, float] | None:

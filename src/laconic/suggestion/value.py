@@ -27,7 +27,7 @@ class Grounds:
     curve: Curve = field(repr=False)
     median: Kernel  # as the median heuristic has it
     signal: float | None = None  # s, the deviation of rewards' means; None without rewards
-    noise: float | None = None  # s√λ
+    noise: float | None = None  # its deviation, from residuals
     log: float | None = None  # the evidence
     lost: tuple[float, float] | None = None  # how much less it is with half and with twice the kernel's scale
     at_limit: tuple[str, ...] = ()  # parameters that ended at a limit of the search

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -14,25 +15,32 @@ from laconic.linalg import lower_cholesky, solve_lower
 DEVIATIONS = 2.0
 #: The noise that matters is that of the best part of the points.
 BEST = 0.25
-#: Residuals there are taken for at least, and at most, this part of the noise of all points.
+#: It is taken for at least, and at most, this part of the noise of all points.
 FEWEST, MOST = 0.05, 1.5
 
 
-def weight(kernel: Kernel, X: Floats, y: Floats, *, lam: float, signal: float) -> float:
-    """α = 2 s√λ·ρ: the posterior's deviation is s√λ·σ, and ρ is how much noisier the best quarter of points is."""
-    ratio = noise_ratio(kernel, X, y, lam=lam, signal=signal)
-    return DEVIATIONS * signal * math.sqrt(lam) * min(max(ratio, FEWEST), MOST)
+def weight(noise: Noise) -> float:
+    """α = 2·noise at the best points: what the model does not know has a deviation of noise·σ."""
+    return DEVIATIONS * min(max(noise.best, FEWEST * noise.all), MOST * noise.all)
 
 
-def noise_ratio(kernel: Kernel, X: Floats, y: Floats, *, lam: float, signal: float) -> float:
-    """The size of residuals, relative to what the model expects, at the quarter of points that it thinks best.
+@dataclass(frozen=True)
+class Noise:
+    """The standard deviation of noise at all points of a sample, and at the quarter that the model thinks best."""
 
-    Each point is predicted from all others, so that its own noise does not make it look good.
-    """
-    residuals, variances = left_out(kernel, X, y, lam=lam)
-    mean = y - residuals
-    best = mean >= np.quantile(mean, 1.0 - BEST)
-    return float(np.sqrt(np.mean(residuals[best] ** 2 / variances[best]))) / signal
+    all: float
+    best: float
+
+    @classmethod
+    def of(cls, kernel: Kernel, X: Floats, y: Floats, *, lam: float) -> Noise:
+        """From residuals: one has s² times its variance in units of s², and noise has s²λ.
+
+        Each point is predicted from all others, so that its own noise does not make it look good.
+        """
+        residuals, variances = left_out(kernel, X, y, lam=lam)
+        mean, squares = y - residuals, lam * residuals**2 / variances
+        best = mean >= np.quantile(mean, 1.0 - BEST)
+        return cls(math.sqrt(squares.mean()), best=math.sqrt(squares[best].mean()))
 
 
 def left_out(kernel: Kernel, X: Floats, y: Floats, *, lam: float) -> tuple[Floats, Floats]:
