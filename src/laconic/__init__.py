@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from laconic.protocol.roster import Patience
     from laconic.protocol.server import Server
     from laconic.runtimes import Run, run
+    from laconic.suggestion import Suggestion, suggest, suggest_for
     from laconic.triggers import Always, Determinant, Every, Never, Trigger, Variance
 
 __version__ = "0.1.0"
@@ -92,6 +93,7 @@ _HOMES = {
     "laconic.protocol.roster": ("Patience",),
     "laconic.protocol.server": ("Server",),
     "laconic.runtimes": ("Run", "run"),
+    "laconic.suggestion": ("Suggestion", "suggest", "suggest_for"),
     "laconic.triggers": ("Always", "Determinant", "Every", "Never", "Trigger", "Variance"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -152,6 +154,7 @@ __all__ = [
     "ShareData",
     "ShareStatistics",
     "Shuttle",
+    "Suggestion",
     "Theory",
     "Trigger",
     "Variance",
@@ -165,6 +168,8 @@ __all__ = [
     "save_recorded",
     "snapshot_client",
     "snapshot_server",
+    "suggest",
+    "suggest_for",
 ]
 
 

@@ -18,6 +18,7 @@ class Role(IntEnum):
     DELIVERY = 6
     RATINGS = 7
     ATOMS = 8
+    SAMPLE = 9
 
 
 def generator(seed: int, role: Role, *address: int) -> np.random.Generator:

@@ -18,6 +18,7 @@ from laconic.cli.listing import list_all
 from laconic.cli.reproduce import reproduce
 from laconic.cli.run import run
 from laconic.cli.show import show
+from laconic.cli.suggest import suggest
 
 OK, BAD_INPUT, INTERRUPTED = 0, 2, 130
 EPILOG = "Exit codes: 0 all went well, 2 bad input (one line on stderr says what), 130 stopped by Ctrl-C."
@@ -37,6 +38,7 @@ app.command("reproduce", epilog=EPILOG, no_args_is_help=True)(reproduce)
 app.add_typer(data.app, name="data", epilog=EPILOG)
 app.command("list", epilog=EPILOG)(list_all)
 app.command("show", epilog=EPILOG, no_args_is_help=True)(show)
+app.command("suggest", epilog=EPILOG, no_args_is_help=True)(suggest)
 
 
 def _print_version(wanted: bool) -> None:

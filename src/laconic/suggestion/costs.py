@@ -1,0 +1,145 @@
+"""What algorithms would send: formulas over the curve of what a point teaches. Estimates, and within a factor only.
+
+Each function gives the bytes of one client, up and down, from the beginning until it has made ``own`` observations.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+from laconic.algorithms import Algorithm, ApproxDisKernelUCB, DisKernelUCB, LaconicUCB, OneKernelUCB
+from laconic.atoms.reference import CAP
+from laconic.checks import require_whole
+from laconic.suggestion.curve import Curve
+
+#: A float64 on the paper's wire.
+WIDE = 8
+#: Bytes of a client's messages at a sync beside what they carry, with one phase and with two.
+ONE_PHASE, TWO_PHASES = 50, 90
+#: What says, beside statistics, that an observation is in them.
+HASH = 8
+#: Bytes of an upload and of a download beside what they carry; of a reward, and of a number that names a point.
+UPLOAD, DOWNLOAD, REWARD, NUMBER = 17, 64, 2, 2
+#: Atoms are about this many times the effective dimension; where they are half of all points, points go instead.
+ATOMS, SHARE = 2.5, 0.5
+#: Thresholds over which the cost of syncs is averaged, as parts of D; the luckiest of N clients fires first.
+AROUND = (0.5, 0.7, 1.0, 1.4)
+DAYS = 30
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """N clients with so many interactions each a day, and points of ``dim`` features."""
+
+    clients: int
+    daily: int
+    dim: int
+    width: float = 1.0  # bytes of a coordinate on LaconicUCB's wire
+
+    def __post_init__(self) -> None:
+        require_whole("clients", self.clients, least=1)
+        require_whole("traffic", self.daily, least=1)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Bytes that a client sends and is sent on its first day, and on an average day of the rest of the month."""
+
+    first: float
+    later: float
+
+
+def costs(algorithms: Mapping[str, Algorithm], *, curve: Curve, traffic: Traffic) -> dict[str, Cost]:
+    """The bytes of a client and day for each algorithm that has a formula; one that sends nothing costs nothing."""
+    found = {}
+    for name, algorithm in algorithms.items():
+        first, all_days = (
+            spent(algorithm, curve=curve, traffic=traffic, own=days * traffic.daily) for days in (1, DAYS)
+        )
+        found[name] = Cost(first, later=(all_days - first) / (DAYS - 1))
+    return found
+
+
+def spent(algorithm: Algorithm, *, curve: Curve, traffic: Traffic, own: int) -> float:
+    """The bytes of one client until it has made so many observations."""
+    if isinstance(algorithm, OneKernelUCB):
+        return own * traffic.clients * (WIDE * (traffic.dim + 1) + ONE_PHASE)
+    if isinstance(algorithm, DisKernelUCB):
+        return _exact(algorithm.D, curve=curve, traffic=traffic, own=own)
+    if isinstance(algorithm, ApproxDisKernelUCB):
+        return _statistics(algorithm, curve=curve, traffic=traffic, own=own)
+    if isinstance(algorithm, LaconicUCB):
+        return _uploads(traffic, curve=curve, own=own) + _downloads(algorithm, curve=curve, traffic=traffic, own=own)
+    return 0.0
+
+
+def _exact(D: float, *, curve: Curve, traffic: Traffic, own: int) -> float:
+    """Every point goes to everyone once, 8(d+1) bytes, and every sync costs its messages."""
+    syncs, since, growth = 0, 0, 0.0
+    for mine in range(own):
+        since += 1
+        known = traffic.clients * (mine + 1 - since) + since - 1
+        growth += math.log1p(curve.variance(known))
+        if since * growth > D:  # Eq. 2
+            syncs, since, growth = syncs + 1, 0, 0.0
+    return own * traffic.clients * WIDE * (traffic.dim + 1) + syncs * ONE_PHASE
+
+
+def _statistics(algorithm: ApproxDisKernelUCB, *, curve: Curve, traffic: Traffic, own: int) -> float:
+    """The mean over thresholds around D: the last syncs cost most, and which is the last is chance."""
+    around = [replace(algorithm, D=factor * algorithm.D) for factor in AROUND]
+    return fmean(_syncs(each, curve=curve, traffic=traffic, own=own) for each in around)
+
+
+def _syncs(algorithm: ApproxDisKernelUCB, *, curve: Curve, traffic: Traffic, own: int) -> float:
+    """A sync: Σ|S_i|(d+1) up in all, |S|(d+1) + r² + r down and r² + r up for each client, 8 bytes a number."""
+    N, d = traffic.clients, traffic.dim
+    n, size, total = 0, 0.0, 0.0
+    while True:
+        variance = max(curve.variance(n), curve.missed(size))
+        new = math.floor(algorithm.D / variance) + 1  # Eq. 4
+        then = n + N * (new - 1) + 1  # the first client to have so many fires
+        if then > N * own:
+            return total
+        picked = (then - n) * min(1.0, algorithm.qbar * variance) + min(n, algorithm.qbar * curve.dimension(n))
+        size = min(curve.distinct(max(picked, 1.0)), curve.distinct(then), curve.rank)
+        numbers = picked / N * (d + 1) + size * (d + 1) + 2.0 * (size**2 + size)
+        total += WIDE * numbers + TWO_PHASES + HASH * new
+        n = then
+
+
+def _uploads(traffic: Traffic, *, curve: Curve, own: int) -> float:
+    """Each point once, or a number where it is known, in about 10 + 10 ln(own/10) messages."""
+    n = traffic.clients * own
+    fresh = curve.distinct(n) / n
+    messages = own if own <= 10 else 10.0 * (1.0 + math.log(own / 10.0))
+    return own * _point(traffic, fresh) + messages * UPLOAD
+
+
+def _downloads(algorithm: LaconicUCB, *, curve: Curve, traffic: Traffic, own: int) -> float:
+    """At each ask what is new: points, or atoms with all weights and the mean, whichever takes fewer bytes."""
+    N, mine, atoms, total = traffic.clients, 0, 0.0, 0.0
+    held = 0  # points of the log that the client has, or has atoms for
+    while True:
+        # Σσ² > δ·d_eff/N with d_eff = nσ²/(1 + σ²)
+        mine += math.floor(algorithm.delta * mine / (1.0 + curve.variance(N * mine))) + 1
+        if mine > own:
+            return total
+        n = N * mine
+        fresh = (curve.distinct(n) - curve.distinct(held)) / (n - held)
+        points = (n - held) * _point(traffic, fresh)
+        wanted = min(ATOMS * curve.dimension(n), curve.distinct(n))
+        if wanted > SHARE * n or wanted > CAP:
+            total += DOWNLOAD + points
+        else:
+            total += DOWNLOAD + min(points, 2.0 * wanted + max(wanted - atoms, 0.0) * traffic.dim * traffic.width)
+            atoms = wanted
+        held = n
+
+
+def _point(traffic: Traffic, fresh: float) -> float:
+    """A point with its reward, of which this part is fresh."""
+    return REWARD + fresh * traffic.dim * traffic.width + (1.0 - fresh) * NUMBER

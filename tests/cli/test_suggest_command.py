@@ -1,0 +1,82 @@
+"""``laconic suggest``, from its words to a file that ``laconic run`` takes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from laconic import InputError
+from laconic.cli import app
+from laconic.experiments.spec import read_spec
+
+SMALL = ("--sample", "60", "--clients", "3", "--traffic", "4")
+
+
+def laconic(*words: str) -> Result:
+    return CliRunner().invoke(app, ["suggest", *words])
+
+
+def own(path: Path, *, rewards: bool = True) -> Path:
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(50, 2))
+    arrays: dict[str, Any] = {"X": X} | ({"y": np.sin(3 * X[:, 0]) + 0.1 * rng.standard_normal(50)} if rewards else {})
+    np.savez(path, **arrays)
+    return path
+
+
+def test_a_problem_is_explained_in_words() -> None:
+    said = laconic("catalogue", *SMALL).stdout
+    assert "This rests on 60 points of 10 features." in said
+    assert "Kernel: Gaussian(gamma=" in said
+    assert "for 3 clients with 4 interactions each a day" in said
+    assert "estimates" in said
+
+
+def test_json_holds_every_number_and_nothing_else_is_printed() -> None:
+    table = json.loads(laconic("catalogue", *SMALL, "--json", "--kernel", "matern").stdout)
+    assert table["kernel"] == "Matern"
+    assert {"lam", "alpha", "D", "D_approx", "qbar", "delta", "ranges", "reward", "d_eff"} <= set(table)
+    assert set(table["bytes_per_client"]["LaconicUCB"]) == {"first day", "later day"}
+
+
+@pytest.mark.parametrize("rewards", [True, False])
+def test_a_file_of_points_gives_an_experiment_that_can_be_run(tmp_path: Path, rewards: bool) -> None:
+    out = tmp_path / "own.toml"
+    result = laconic(str(own(tmp_path / "points.npz", rewards=rewards)), "--out", str(out), *SMALL)
+    assert result.exit_code == 0, result.output
+    experiment = read_spec(out).experiment()
+    assert len(experiment.algorithms) == 5
+    assert (tmp_path / "own.npz").is_file()
+
+
+def test_the_experiment_of_a_problem_runs_with_laconic_run(tmp_path: Path) -> None:
+    pytest.importorskip("altair", reason="the report's charts need laconic[paper]")
+    pytest.importorskip("vl_convert", reason="the report's charts need laconic[paper]")
+    out = tmp_path / "own.toml"
+    assert laconic("catalogue", "--out", str(out), *SMALL).exit_code == 0
+    run = CliRunner().invoke(app, ["run", str(out), "--out", str(tmp_path / "results"), "--quiet", "--jobs", "1"])
+    assert run.exit_code == 0, run.output
+    assert (tmp_path / "results" / "report.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("cosin",), "did you mean cosine"),
+        (("none.csv",), "there is no file"),
+        (("cosine", "--reward", "y"), "leave it out"),
+        (("cosine", "--sample", "1"), "--sample must be a whole number of at least 2"),
+        (("cosine", "--traffic", "0", "--sample", "9"), "traffic must be a whole number"),
+        (("cosine", "--sample", "9", "--out", "x.json"), "must be the name of a .toml file"),
+        (("cosine", "--sample", "9", "--kernel", "gaus"), "no kernel is called"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(words: tuple[str, ...], said: str) -> None:
+    result = laconic(*words)
+    assert isinstance(result.exception, InputError)
+    assert said in str(result.exception)
