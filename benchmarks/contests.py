@@ -59,8 +59,8 @@ class Contest:
         return replace(self, rivals=tuple(each for each in self.rivals if each.name.startswith(tuple(beginnings))))
 
 
-def _subject(gamma: float, *, lam: float = 0.1, alpha: float = 0.1, ranges: float = 1.0) -> LaconicUCB:
-    return LaconicUCB(Gaussian(gamma), lam=lam, alpha=alpha, ranges=ranges)
+def _subject(gamma: float, *, lam: float = 0.1, alpha: float = 0.1) -> LaconicUCB:
+    return LaconicUCB(Gaussian(gamma), lam=lam, alpha=alpha)
 
 
 def _paper(subject: LaconicUCB, *, saving: float, regret: float | None = 1.03) -> Rival:
@@ -92,7 +92,7 @@ def _grids(*, regret: float, megabytes: float) -> tuple[Rival, ...]:
 
 def _contests() -> list[Contest]:
     smooth, half, quarter = _subject(0.1), _subject(0.5), _subject(0.2)
-    shop, films = _subject(1.0, lam=1.0, alpha=0.3), _subject(0.1, ranges=2.0)
+    shop = _subject(1.0, lam=1.0, alpha=0.3)
     return [
         Contest(
             "d5",
@@ -138,7 +138,7 @@ def _contests() -> list[Contest]:
             ),
         ),
         Contest("polynomial", lambda: PolynomialReward(dim=20), smooth, (_paper(smooth, saving=200),)),
-        Contest("movielens", MovieLens, films, (_paper(films, saving=200),)),
+        Contest("movielens", MovieLens, smooth, (_paper(smooth, saving=200),)),
         Contest("rich", lambda: Cosine(dim=20), quarter, _grids(regret=1.05, megabytes=6.0)),
     ]
 
