@@ -137,6 +137,8 @@ def test_how_many_different_points_there_are_is_told_from_those_that_return() ->
 
 def test_the_kernels_scale_follows_that_of_the_features() -> None:
     here, far = suggest(*wave()), suggest(*wave(scale=100.0))
+    assert isinstance(here.kernel, Gaussian)
+    assert isinstance(far.kernel, Gaussian)
     assert far.kernel.gamma == pytest.approx(here.kernel.gamma / 1e4, rel=0.02)
     assert far.lam == pytest.approx(here.lam, rel=0.02)
     assert far.ranges == pytest.approx(100 * here.ranges)
