@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -97,6 +97,8 @@ class BudgetedVariance(_Combinable):
     delta: float
     budget: float
 
+    needs_bytes: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         require_at_least("delta", self.delta, least=0)
         require_positive("budget", self.budget)
@@ -166,6 +168,16 @@ class Both(_Combinable):
 
     def fires(self, news: News, /) -> bool:
         return self.left.fires(news) & self.right.fires(news)
+
+
+def counts_bytes(trigger: Trigger) -> bool:
+    """True when a trigger, or a part of one that was combined, looks at the bytes that a client has spent.
+
+    A trigger that does says so by an attribute ``needs_bytes``: clients do not count them for others.
+    """
+    if isinstance(trigger, Either | Both):
+        return counts_bytes(trigger.left) or counts_bytes(trigger.right)
+    return bool(getattr(trigger, "needs_bytes", False))
 
 
 @runtime_checkable

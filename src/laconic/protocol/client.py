@@ -32,6 +32,7 @@ from laconic.protocol.plan import Plan, require_plan
 from laconic.protocol.records import Born, Finished, Learnt, Moved, Received, Record
 from laconic.protocol.session import ClientState, Local, OwnSync, Session, Step
 from laconic.protocol.work import Adopting, Bench, finished
+from laconic.triggers import counts_bytes
 
 
 @dataclass(eq=False)
@@ -100,6 +101,7 @@ class Client:
             term=term,
         )
         self._codec = Codec(plan)
+        self._counts_bytes = counts_bytes(plan.trigger)
         self._standing = Standing(
             learner=Learner(plan, seed=seed, number=number, clients=clients, start=start),
             session=session,
@@ -258,8 +260,8 @@ class Client:
         return self._stepped(Local.ADOPTED, result.adopted)
 
     def _weight(self, message: Up | Down) -> int:
-        """The bytes of a message where a plan may look at them: only those that exchange alone have a budget."""
-        return self._codec.size(message) if self.plan.digest is not None else 0
+        """The bytes of a message, where the trigger looks at them; they are counted for nobody else."""
+        return self._codec.size(message) if self._counts_bytes else 0
 
     def _drained(self) -> tuple[tuple[Up, ...], str | None]:
         """Take the messages that came while work was under way, as far as no new work is owed."""
