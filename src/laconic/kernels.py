@@ -66,6 +66,8 @@ def _negated_squares(X: Floats, Y: Floats, *, weight: float) -> Floats:
     One matrix product where its rounding, about 1e-16 of the squared norms, is lost in that of the kernel's own value;
     otherwise from the differences, so that equal points are at exactly 0 and an offset costs no digits.
     """
+    if X.ndim == Y.ndim == 2 and 1 in (len(X), len(Y)):  # one row or column: differences are quick too
+        return (_squares(X - Y) * -weight).reshape(len(X), len(Y))
     x, y = _squares(X), _squares(Y)
     if weight * (x.max(initial=0.0) + y.max(initial=0.0)) > PRODUCT_UP_TO:
         return _differences(X, Y) * -weight
