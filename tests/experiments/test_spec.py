@@ -12,7 +12,7 @@ from tests.reproduction.making import SMALL, write_small
 
 def test_grids_unfold_into_settings(tmp_path: Path) -> None:
     experiment = read_spec(write_small(tmp_path / "small.toml")).experiment()
-    assert len(experiment.algorithms) == 2 + 2 + 2 + 1 + 2
+    assert len(experiment.algorithms) == 2 + 2 + 2 + 1 + 2 + 1
     assert (experiment.clients, experiment.rounds, experiment.seeds) == (4, 5, (0, 1))
 
 
@@ -21,7 +21,7 @@ def test_a_profile_changes_sizes_and_narrows_grids_and_nothing_else(tmp_path: Pa
     profile = Profile(about="", clients=2, seeds=[7], grid={"gamma": [4.0], "alpha": [0.5]})
     experiment = spec.under(profile).experiment()
     assert (experiment.clients, experiment.rounds, experiment.seeds) == (2, 5, (7,))
-    assert [getattr(each, "alpha", None) for each in experiment.algorithms] == [0.5] * 5
+    assert [getattr(each, "alpha", None) for each in experiment.algorithms] == [0.5] * 6
     assert {each.kernel.gamma for each in experiment.algorithms if hasattr(each, "kernel")} == {4.0}
     assert {each.D for each in experiment.algorithms if hasattr(each, "D")} == {1.0}
 

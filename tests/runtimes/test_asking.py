@@ -103,7 +103,7 @@ def test_a_decision_weighs_its_arms_and_a_few_bytes_of_framing() -> None:
     asked = run(AskServer(Gaussian(0.1), lam=0.1), Cosine(dim=20, arms=20), clients=3, rounds=4)
     arms = 3 + 1 + 1 + 1 + (1 + 4 + 20 * 20) + 1 + 1  # head, list, tag, number, payload in a list, ask, flush
     choice = 3 + 1 + 1 + 1
-    reward = 3 + 1 + 1 + 1 + (1 + 1 + 2 + 2) + 1 + 1
+    reward = 3 + 1 + 1 + 1 + (2 + 1 + 2) + 1 + 1  # in one run of bytes: its length, which arrays, the reward
     assert asked.bytes == 12 * (arms + choice + reward)
     assert asked.scalars == 12 * (20 * 20 + 1)
     assert asked.messages == 36
