@@ -21,6 +21,7 @@ from laconic import (
     DisLinUCB,
     Every,
     Gaussian,
+    LaconicUCB,
     Linear,
     Log,
     Matern,
@@ -78,6 +79,8 @@ def algorithms(draw: st.DrawFn) -> Any:
                 NKernelUCB(kernel, lam=lam, alpha=alpha),
                 DisLinUCB(D=D, lam=lam, alpha=alpha),
                 ApproxDisKernelUCB(kernel, D=D, lam=lam, alpha=alpha, qbar=qbar, cold_start=cold),
+                DisKernelUCB(kernel, D=D, lam=lam, alpha=alpha, together=False),
+                LaconicUCB(kernel, lam=lam, alpha=alpha, delta=D / 4, ranges=2.0),
                 Random(),
             ]
         )
@@ -127,6 +130,24 @@ def both(algorithm: Any, problem: Any, *, clients: int, rounds: int, seed: int =
 )
 def test_lockstep_equals_loopback(algorithm: Any, problem: Any, clients: int, rounds: int, seed: int) -> None:
     assert_equal_runs(*both(algorithm, problem, clients=clients, rounds=rounds, seed=seed))
+
+
+@settings(max_examples=15)
+@given(
+    kernel=KERNELS,
+    delta=st.sampled_from([0.1, 0.5, 4.0]),
+    problem=PROBLEMS,
+    clients=st.integers(1, 5),
+    seed=st.integers(0, 9),
+)
+def test_lockstep_equals_loopback_where_atoms_come_down(
+    kernel: Any, delta: float, problem: Any, clients: int, seed: int
+) -> None:
+    rounds = 40 // clients if isinstance(problem, Log) else 40
+    algorithm = LaconicUCB(kernel, lam=0.1, alpha=0.3, delta=delta, ranges=2.0)
+    one, other = both(algorithm, problem, clients=clients, rounds=rounds, seed=seed)
+    assert_equal_runs(one, other)
+    assert len(one.versions) == len(other.versions)
 
 
 @pytest.mark.parametrize(
