@@ -17,7 +17,7 @@ from laconic.runtimes.network import Network
 #: Bytes of a message beside what it is about, at most.
 MOST_UP, MOST_DOWN = 24, 40
 #: What it is about: points in any form or by number, rewards, and the weights and the mean of atoms.
-MATTER = ("points", "wide", "exact", "ids", "rewards", "weights", "mean")
+MATTER = ("points", "wide", "exact", "ids", "rewards", "weights", "mean", "large")
 #: Bitmaps: a mark for each of so many points, which says its form, whose it is, or whether it stays.
 BITMAPS = ("forms", "runs", "dropped", "spanning")
 
@@ -65,6 +65,19 @@ def test_messages_say_little_beside_what_they_are_about(what: str, passed: list[
     for messages, most, names in ((ups, MOST_UP, MATTER), (downs, MOST_DOWN, (*MATTER, *BITMAPS))):
         worst = max(messages, key=lambda message: beside(codec, message, *names))
         assert beside(codec, worst, *names) <= most, f"{len(codec.encode(worst))} bytes: {worst}"
+
+
+def test_a_digest_counts_its_points_weights_and_coefficients_as_scalars(passed: list[Any]) -> None:
+    algorithm = LaconicUCB(Gaussian(0.5), lam=0.01, alpha=0.1, reward=0.05)  # small steps make large coefficients
+    instance = Cosine(dim=2).instance(clients=4, rounds=60, seed=0)
+    loopback.play(algorithm, instance, clients=4, rounds=60, seed=0)
+    downs = [message for message in passed if isinstance(message, Digested) and not message.raw]
+    assert any("large" in message.payload.records for message in downs)
+    for message in downs:
+        values = message.payload.values
+        assert len(values["mean"]) <= len(values["weights"])
+        points = sum(values[name].size for name in ("points", "wide", "exact", "ids") if name in values)
+        assert message.payload.scalars == points + len(values["weights"]) + len(values["mean"])
 
 
 # Arrays in one run of bytes

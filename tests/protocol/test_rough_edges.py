@@ -1,7 +1,9 @@
 """What trying to break the protocol found: each was once wrong, and is named for what happens now."""
 
+import dataclasses
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -30,6 +32,7 @@ from laconic.protocol.phases import ShareData
 from laconic.protocol.records import (
     Begun,
     Born,
+    ClientSnapshot,
     Departed,
     Finished,
     Forgot,
@@ -45,8 +48,9 @@ from laconic.protocol.records import (
     encode_record,
 )
 from laconic.protocol.roster import Status
-from laconic.protocol.session import ClientState
+from laconic.protocol.session import ClientState, Session
 from laconic.runtimes.network import SERVER, Network
+from laconic.triggers import BudgetedVariance
 
 DIS = DisKernelUCB(Gaussian(1.0), D=1e9)
 LONE = DisKernelUCB(Gaussian(1.0), D=1e9, together=False)
@@ -336,7 +340,7 @@ def test_what_a_client_learns_can_be_exchanged_and_restored(
 # -- interrupts --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("place", ["observed", "settle", "noted", "learnt", "adopt", "stepped", "take", "_drained"])
+@pytest.mark.parametrize("place", ["observed", "settle", "noted", "learnt", "adopt", "stepped", "follow", "_drained"])
 @pytest.mark.parametrize("event", ["choose", "observe", "learn", "forget", "flush", "receive", "done"])
 def test_an_interrupt_within_an_event_leaves_a_client_as_it_was(
     event: str, place: str, monkeypatch: pytest.MonkeyPatch
@@ -532,3 +536,19 @@ def test_a_client_that_greets_again_on_one_link_is_answered_again() -> None:
     for _ in range(3):
         network.settle(0, client.greet())
         assert client.state is ClientState.IDLE
+
+
+def test_a_snapshot_has_every_field_of_a_session() -> None:
+    kept = {field.name for field in msgspec.structs.fields(ClientSnapshot)}
+    of_the_client = {"name", "alone"}  # in the record of its birth, and in its plan
+    assert {field.name for field in dataclasses.fields(Session)} <= kept | of_the_client
+    client = Client(DIS.plan(2), member=False)
+    client.greet()
+    twin, _ = restore_client([snapshot_client(client)], plan=client.plan, start=1)
+    assert twin.session.greetings == 1
+
+
+def test_a_trigger_that_looks_at_bytes_is_refused_where_all_sync() -> None:
+    plan = DIS.plan(2)
+    with pytest.raises(InputError, match="needs a digest"):
+        dataclasses.replace(plan, trigger=BudgetedVariance(0.5, budget=1e4))

@@ -29,7 +29,7 @@ from laconic.protocol.messages import Down, Install, Merged, Payload, Up, Welcom
 from laconic.protocol.outcome import Outcome, Work
 from laconic.protocol.parcels import Libraries, first_points, library_mark, packed, with_points
 from laconic.protocol.plan import Plan, require_plan
-from laconic.protocol.records import Born, Finished, Learnt, Moved, Received, Record
+from laconic.protocol.records import Born, Finished, Moved, Received, Record
 from laconic.protocol.session import ClientState, Local, OwnSync, Session, Step
 from laconic.protocol.work import Adopting, Bench, finished
 from laconic.triggers import counts_bytes
@@ -158,33 +158,37 @@ class Client:
     def observe(self, decision: Decision | str, reward: float) -> Outcome[Up]:
         """Learn the reward of a decision, however late or out of order; asks for an exchange when the trigger fires."""
         draft = self._draft()
-        return self._become(draft, draft.take(draft.learner.observe(decision, reward)))
+        return self._become(draft, draft.follow(draft.learner.observe(decision, reward)))
 
     def learn(self, points: ArrayLike, rewards: ArrayLike) -> Outcome[Up]:
         """Learn rewards of points that were observed elsewhere, all of them or none."""
         draft = self._draft()
-        return self._become(draft, draft.take(draft.learner.learn(points, rewards)))
+        return self._become(draft, draft.follow(draft.learner.learn(points, rewards)))
 
     def reported(self, points: Floats, rewards: Floats) -> Outcome[Up]:
-        """Take in observations that its tail has already: for runtimes that compute the tails of many at once."""
+        """Take in observations that its tail has already, and keep no record of them.
+
+        This is for runtimes that play many clients at once and restore none of them.
+        """
         draft = self._draft()
-        return self._become(draft, draft.take(draft.learner.reported(Learnt(points=points, rewards=rewards))))
+        draft.learner.reported(points, rewards)
+        return self._become(draft, draft.follow())
 
     def forget(self, decision: str) -> Outcome[Up]:
         """Give up waiting for the reward of a decision."""
         draft = self._draft()
         return self._become(draft, Outcome(keep=(draft.learner.forget(decision),)))
 
-    def take(self, record: Record) -> Outcome[Up]:
-        """What follows from an observation that the learner took."""
+    def follow(self, *kept: Record) -> Outcome[Up]:
+        """What follows from observations that the learner took, and what is to be kept of them."""
         session = self.session
         if session.owed is not None or session.state not in (ClientState.IDLE, ClientState.WAITING):
-            return Outcome(keep=(record,))
+            return Outcome(keep=kept)
         if session.state is ClientState.IDLE and self.learner.fires:
-            return Outcome(keep=(record,), send=self._stepped(Local.TRIGGER).send)
+            return Outcome(keep=kept, send=self._stepped(Local.TRIGGER).send)
         if session.alone and self.plan.upload.due(unsent=self.count - session.sent, own=self.count):
-            return Outcome(keep=(record,), send=self._stepped(Local.UPLOAD).send)
-        return Outcome(keep=(record,))
+            return Outcome(keep=kept, send=self._stepped(Local.UPLOAD).send)
+        return Outcome(keep=kept)
 
     # -- what a runtime does -------------------------------------------------------------------------------------
 

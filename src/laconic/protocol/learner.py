@@ -200,11 +200,10 @@ class Learner:
         self.history = self.history.appended(record.points, record.rewards)
         return record
 
-    def reported(self, record: Learnt) -> Learnt:
+    def reported(self, points: Floats, rewards: Floats) -> None:
         """Note observations that followed decisions made elsewhere, and that the tail has already."""
-        self.history = self.history.appended(record.points, record.rewards)
-        self.starts = self.starts.put(self.start, self.decisions + len(record.rewards))
-        return record
+        self.history = self.history.appended(points, rewards)
+        self.starts = self.starts.put(self.start, self.decisions + len(rewards))
 
     def forget(self, decision: str) -> Forgot:
         """Give up waiting for the reward of a decision."""

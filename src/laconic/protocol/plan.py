@@ -14,7 +14,7 @@ from laconic.exploration import Exploration
 from laconic.protocol.digests import Digest
 from laconic.protocol.phases import Phase
 from laconic.protocol.wire import EXACT, FloatWire, Wire
-from laconic.triggers import Never, Trigger, UploadRule, WithAsk
+from laconic.triggers import Never, Trigger, UploadRule, WithAsk, counts_bytes
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,6 +38,8 @@ class Plan:
             raise InputError("a plan has phases or a digest, not both; give one of them")
         if not self.exchanges and self.trigger != Never():
             raise InputError("a trigger that may fire needs phases or a digest; give one, or the trigger Never()")
+        if self.phases and counts_bytes(self.trigger):
+            raise InputError("a trigger that looks at bytes needs a digest: in a sync all pay for what one asks")
         for phase in self.phases:
             if phase.rounding not in (EXACT, self.wire):
                 raise InputError(f"{phase.name} sends {phase.rounding}, and the plan's wire is {self.wire}; give one")

@@ -143,6 +143,7 @@ class ClientSnapshot(Record, frozen=True, eq=False, array_like=True, tag=10):
     inbox: list[Down]
     bytes_sent: int = 0
     bytes_received: int = 0
+    greetings: int = 0
 
 
 # -- a server's --------------------------------------------------------------------------------------------------------

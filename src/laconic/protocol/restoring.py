@@ -143,10 +143,10 @@ def _replay(client: Client, record: Record) -> None:
         learner.recall(record)
     elif isinstance(record, Observed):
         _require(learner.may_wait(record.id), f"the reward of decision {record.id!r} came before")
-        client.take(learner.observed(record))
+        client.follow(learner.observed(record))
     elif isinstance(record, Learnt):
         _require(record.first in (-1, client.count), f"observations from {record.first} on after {client.count}")
-        client.take(learner.learnt(record))
+        client.follow(learner.learnt(record))
     elif isinstance(record, Forgot):
         _require(learner.may_wait(record.id), f"nothing more was expected of decision {record.id!r}")
         learner.settle(record.id)
@@ -204,6 +204,7 @@ def snapshot_client(client: Client) -> ClientSnapshot:
         inbox=list(session.inbox),
         bytes_sent=learner.sent,
         bytes_received=learner.received,
+        greetings=session.greetings,
     )
 
 
@@ -286,6 +287,7 @@ def _fill(client: Client, saved: ClientSnapshot) -> None:
         owed=saved.owed,
         seen=saved.seen,
         inbox=tuple(saved.inbox),
+        greetings=saved.greetings,
     )
 
 

@@ -38,7 +38,7 @@ ATOMS = Layout(
         "exact": ("e", "d"),
         "ids": ("i",),
     },
-    records={"facts": (7,), "dropped": ("b",), "spanning": ("s",), "forms": ("f",)},
+    records={"facts": (7,), "dropped": ("b",), "spanning": ("s",), "forms": ("f",), "large": ("l",)},
     types={
         **{name: types for name, types in parcels.TYPES.items() if name != "rewards"},
         "weights": ("uint8",),
@@ -47,14 +47,13 @@ ATOMS = Layout(
         "dropped": ("uint8",),
         "spanning": ("uint8",),
         "forms": ("uint8",),
+        "large": ("int16", "int32", "float64"),
     },
     always=("weights", "mean", "facts"),
     rest="mean",
 )
-#: A coefficient of the mean beyond this many steps goes after all others; this mark stands in its place.
+#: A coefficient of the mean beyond this many steps goes among the large ones; this mark stands in its place.
 LARGEST, ELSEWHERE = 127, -128
-#: How coefficients travel that take so many bytes.
-WIDER = {2: "<i2", 4: "<i4", 8: "<f8"}
 #: A client compares a version with its certificate at so many of its own points.
 SEEN = 32
 #: Where e_lo stands among the facts of a version.
@@ -194,7 +193,7 @@ class Atoms(Digest):
             raise RemoteProtocolError(f"{len(atoms)} atoms did not come with a weight each")
         certificate = _read_facts(message.payload)
         spanning = _bits(records.get("spanning"), len(atoms), default=True)
-        mean = _read_mean(values.get("mean"), int(spanning.sum()))
+        mean = _read_mean(values.get("mean"), records.get("large"), int(spanning.sum()))
 
         def made(_: Built | None) -> Built:
             belief = self._belief(incoming.template, atoms, weights, mean, spanning, message.length)
@@ -282,7 +281,11 @@ def _atoms_parcel(version: Version, reader: Reader) -> tuple[Payload, Floats]:
     kept, dropped = _kept(base.ids, version.ids)
     new = version.atoms[kept:]
     values, records = parcels.packed(new, reader.wire, reader.libraries)
-    values = {**values, "weights": version.weights, "mean": _said_mean(version.mean)}
+    large = np.abs(version.mean) > LARGEST
+    mean = np.where(large, ELSEWHERE, version.mean).astype(np.int8)
+    values = {**values, "weights": version.weights, "mean": mean}
+    if large.any():
+        records["large"] = _narrow(version.mean[large])
     if dropped.any():
         records["dropped"] = np.packbits(dropped)
     if not version.spanning.all():
@@ -324,23 +327,14 @@ def _bits(packed: np.ndarray | None, count: int, *, default: bool) -> Bools:
     return np.unpackbits(packed, count=count).astype(np.bool_)
 
 
-def _said_mean(mean: Ints) -> np.ndarray:
-    """A byte a coefficient, and after them those that need more, of one width, byte by byte."""
-    large = np.abs(mean) > LARGEST
-    steps = np.where(large, ELSEWHERE, mean).astype(np.int8)
-    return np.concatenate([steps, _narrow(mean[large]).view(np.int8)]) if large.any() else steps
-
-
-def _read_mean(mean: np.ndarray | None, count: int) -> Floats:
-    if mean is None or mean.dtype != np.int8 or mean.ndim != 1 or len(mean) < count:
+def _read_mean(mean: np.ndarray | None, large: np.ndarray | None, count: int) -> Floats:
+    if mean is None or mean.dtype != np.int8 or mean.shape != (count,):
         raise RemoteProtocolError(f"a version of atoms came without a mean of {count} coefficients")
-    steps, elsewhere = mean[:count].astype(np.float64), mean[:count] == ELSEWHERE
-    more, many = mean[count:], int(elsewhere.sum())
-    dtype = WIDER.get(len(more) // many) if many else None
-    if len(more) != (0 if dtype is None else many * np.dtype(dtype).itemsize) or (many and dtype is None):
-        raise RemoteProtocolError(f"{many} large coefficients of the mean came in {len(more)} bytes")
-    if dtype is not None:
-        steps[elsewhere] = np.frombuffer(more.tobytes(), dtype=dtype)
+    steps, elsewhere = mean.astype(np.float64), mean == ELSEWHERE
+    found = np.empty(0) if large is None else large.astype(np.float64)
+    if found.shape != (int(elsewhere.sum()),):
+        raise RemoteProtocolError(f"{int(elsewhere.sum())} coefficients of the mean are large, and {found.size} came")
+    steps[elsewhere] = found
     if not np.isfinite(steps).all():
         raise RemoteProtocolError("a coefficient of the mean is not finite")
     return steps
@@ -349,8 +343,7 @@ def _read_mean(mean: np.ndarray | None, count: int) -> Floats:
 def _narrow(numbers: Ints) -> np.ndarray:
     """Numbers in as few bytes each as the largest takes."""
     largest = int(np.abs(numbers).max())
-    width = 8 if largest >= 2**31 else 2 if largest < 2**15 else 4
-    return numbers.astype(WIDER[width])
+    return numbers.astype(np.float64 if largest >= 2**31 else np.int16 if largest < 2**15 else np.int32)
 
 
 def _facts(outcome: Version | Fallback | None) -> np.ndarray:

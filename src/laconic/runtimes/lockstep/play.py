@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -107,7 +108,8 @@ class Fleet:
             batch, prediction = self._looked_at(points, first, last, alpha=exploring.alpha)
             column = np.zeros_like(picked)
         new, news = self.tails.learnt(batch, prediction, column, first=first, rewards=rewards)
-        fires = np.flatnonzero(self.plan.trigger.fires(news))
+        own: Any = self.lengths[first:last] + 1
+        fires = np.flatnonzero(self.plan.trigger.fires(replace(news, own=own)))
         acted = int(fires[0]) + 1 if len(fires) else last - first
         if points is None:
             self._remember(round_, picked[:acted], rewards[:acted], first)
