@@ -7,7 +7,7 @@ from pathlib import Path
 
 from laconic import __version__
 from laconic.cli import defaults
-from laconic.experiments.output import CONFIG, FIGURES, RESULTS
+from laconic.experiments.output import CERTIFICATES, CONFIG, FIGURES, RESULTS
 from laconic.experiments.results import HEADERS
 from laconic.report.table import Table
 
@@ -43,8 +43,8 @@ def test_the_demos_caption_states_the_default_sizes() -> None:
 def test_the_demos_verdicts_and_files_follow_the_table() -> None:
     blank, *verdicts, wrote = demo()[3 + len(defaults.ALGORITHMS) :]
     assert blank == ""
-    assert [verdict[:2] for verdict in verdicts] == ["✓ "] * 4
-    assert wrote == f"wrote {', '.join(f'demo/{name}' for name in (RESULTS, CONFIG, *FIGURES))}"
+    assert [verdict[:2] for verdict in verdicts] == ["✓ "] * 5
+    assert wrote == f"wrote {', '.join(f'demo/{name}' for name in (RESULTS, CONFIG, *FIGURES, *CERTIFICATES))}"
 
 
 def test_the_citation_and_the_changes_name_this_version_and_the_paper() -> None:

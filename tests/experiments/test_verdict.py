@@ -111,3 +111,13 @@ def test_zero_regret_divides_nothing() -> None:
 
 def test_nothing_is_said_of_no_runs() -> None:
     assert verdicts(results()) == []
+
+
+def test_laconic_ucb_is_judged_by_bytes_and_regret_against_raw_sharing() -> None:
+    raw = row("DisKernelUCB", regret=90.0, bytes=64_000, syncs=4)
+    found = said(raw, row("LaconicUCB", regret=99.0, bytes=640, syncs=4))
+    assert "LaconicUCB said little and learnt well: 640 B against 64.0 kB of DisKernelUCB (1.0%)" in found[True]
+    assert "regret 99.0 against 90.0 (1.10 ×)" in found[True]
+    for short in (row("LaconicUCB", regret=300.0, bytes=640), row("LaconicUCB", regret=90.0, bytes=64_000)):
+        assert "LaconicUCB falls short" in said(raw, short)[False]
+    assert not any(said(row("LaconicUCB", regret=99.0, bytes=640, syncs=4)).values())

@@ -13,7 +13,7 @@ CLIENTS, ROUNDS, SEEDS = 50, 40, 3
 #: Where points return, exact algorithms stay small however long they run; elsewhere an interaction costs their square.
 LONG_ROUNDS, LONG_ON = 200, ("catalogue", "magic", "mushroom", "shuttle", "clustered")
 RUNTIME = "lockstep"
-ALGORITHMS = ("OneKernelUCB", "DisKernelUCB", "ApproxDisKernelUCB", "NKernelUCB", "DisLinUCB")
+ALGORITHMS = ("OneKernelUCB", "DisKernelUCB", "ApproxDisKernelUCB", "LaconicUCB", "NKernelUCB", "DisLinUCB")
 
 # of every algorithm that has such a parameter
 SHARED: dict[str, Any] = {"kernel": "Gaussian", "gamma": 1.0, "lam": 1.0, "alpha": 0.5}

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from laconic.experiments.results import Group, Results
 from laconic.report.table import amount, count, spread
 
+LEAN = "LaconicUCB"
 APPROX, EXACT, ALWAYS, NEVER, LINEAR = "ApproxDisKernelUCB", "DisKernelUCB", "OneKernelUCB", "NKernelUCB", "DisLinUCB"
 NEAR = 1.5  # regret within this factor of raw sharing counts as near
 FAR = 2.0  # an algorithm with this many times Approx's regret counts as clearly worse
@@ -28,7 +29,7 @@ class Verdict:
 def verdicts(results: Results) -> list[Verdict]:
     """What can be said of these results, each algorithm at its best setting; nothing of algorithms that did not run."""
     best = {group.algorithm: group for group in results.tuned("regret").groups}
-    said = _silent(best)
+    said = [*_silent(best), *_lean(best)]
     approx = best.get(APPROX)
     if approx is None:
         return said
@@ -48,6 +49,19 @@ def _silent(best: dict[str, Group]) -> list[Verdict]:
         )
         for name in quiet
     ]
+
+
+def _lean(best: dict[str, Group]) -> Iterator[Verdict]:
+    """LaconicUCB against raw sharing: bytes, as what it sends is small numbers, and regret."""
+    lean, raw = best.get(LEAN), best.get(EXACT) or best.get(ALWAYS)
+    if lean is None or raw is None or min(_mean(raw, "regret"), _mean(raw, "bytes")) <= 0:
+        return
+    share, ratio = _mean(lean, "bytes") / _mean(raw, "bytes"), _mean(lean, "regret") / _mean(raw, "regret")
+    mine, others = (amount(_mean(group, "bytes"), unit="B") for group in (lean, raw))
+    sent = f"{mine} against {others} of {raw.label} ({_share(share)})"
+    regret = f"regret {_regret(lean)} against {_regret(raw)} ({ratio:.2f} ×)"
+    holds = share < FRACTION and ratio <= NEAR
+    yield Verdict(f"{LEAN} {'said little and learnt well' if holds else 'falls short'}: {sent}, {regret}.", holds=holds)
 
 
 def _is_silent(group: Group) -> bool:
