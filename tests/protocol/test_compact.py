@@ -121,7 +121,7 @@ def test_a_history_in_several_chunks_has_the_factor_of_the_whole(count: int, mon
     X, y = RANDOM.uniform(-1, 1, (count, 3)), RANDOM.normal(size=count)
     Z = belief.embedding.embed(X)
     whole = triangles.contribution(belief.embedding, X, y)
-    factor = np.linalg.qr(Z.T, mode="r")
+    factor = np.asarray(np.linalg.qr(Z.T, mode="r"))
     assert np.array_equal(whole.values["factor"], factor[np.triu_indices(len(factor), m=6)].astype(np.float32))
     monkeypatch.setattr("laconic.beliefs.base.CHUNK_ENTRIES", 4)
     monkeypatch.setattr("laconic.beliefs.base.CHUNK_LEAST", 4)  # fewer points than coordinates
@@ -151,8 +151,8 @@ def test_a_sum_of_parts_is_that_of_their_sums_rounded_once_in_any_order() -> Non
         assert total.prior == fsum(sums.prior for sums in each)
         assert total.squares == fsum(sums.squares for sums in each)
         down = phase.finish(belief, state)
-        assert np.array_equal(down.values["moment"], np.float32(moment))
-        assert np.array_equal(triangles.unpacked(down).gram, np.float32(gram))
+        assert np.array_equal(down.values["moment"], np.asarray(moment, dtype=np.float32))
+        assert np.array_equal(triangles.unpacked(down).gram, np.asarray(gram, dtype=np.float32))
 
 
 def test_a_coordinate_that_no_point_is_near_is_left_out() -> None:
