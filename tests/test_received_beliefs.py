@@ -35,6 +35,7 @@ from laconic.kernels import Gaussian, Kernel, Linear, Matern, Polynomial
 from laconic.leverage import full_rank
 from laconic.protocol.messages import Payload, Welcome, payload_of
 from laconic.protocol.phases import AgreeOnDictionary, Member
+from laconic.protocol.phases.statistics import WIRES
 from laconic.runtimes.network import Network
 from laconic.testing import check_belief, check_phase
 
@@ -385,14 +386,17 @@ def peak(call: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
-def test_a_long_history_is_summed_up_without_all_its_coordinates_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("wire", WIRES)
+def test_a_long_history_is_summed_up_without_all_its_coordinates_at_once(
+    wire: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("laconic.beliefs.base.CHUNK_ENTRIES", 400_000)
     X, y = data(100_000, dim=5)
     belief = FiniteBelief.nystrom(kernel=Gaussian(), dictionary=data(100, dim=5, seed=2)[0], lam=1.0)
     member = Member(belief, belief, X, y, 0, fired=False, random=lambda: np.random.default_rng(0))
     belief.view(X[:1])  # factors are made
-    assert peak(lambda: ShareStatistics("history").contribute(member)) < 25e6  # all coordinates take 80 MB
-    assert peak(lambda: AgreeOnDictionary(1e-3).contribute(member)) < 25e6
+    assert peak(lambda: ShareStatistics("history", wire=wire).contribute(member)) < 25e6  # all coordinates take 80 MB
+    assert peak(lambda: AgreeOnDictionary(1e-3, wire=wire).contribute(member)) < 25e6
 
 
 def test_sums_in_chunks_are_the_sums(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -109,31 +110,49 @@ def test_a_factor_and_a_triangle_are_the_sums_but_for_single_precision(count: in
         belief.check_statistics(read)
 
 
-def test_a_sum_of_parts_is_that_of_their_sums_in_any_order() -> None:
+def part_of(belief: FiniteBelief, count: int, scale: float = 1.0) -> Payload:
+    X, y = RANDOM.uniform(-1, 1, (count, 3)), scale * RANDOM.normal(size=count)
+    return triangles.contribution(belief.embedding, X, y)
+
+
+@pytest.mark.parametrize("count", [3, 300, 1000])
+def test_a_history_in_several_chunks_has_the_factor_of_the_whole(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    belief = dictionary(6)
+    X, y = RANDOM.uniform(-1, 1, (count, 3)), RANDOM.normal(size=count)
+    Z = belief.embedding.embed(X)
+    whole = triangles.contribution(belief.embedding, X, y)
+    factor = np.asarray(np.linalg.qr(Z.T, mode="r"))
+    assert np.array_equal(whole.values["factor"], factor[np.triu_indices(len(factor), m=6)].astype(np.float32))
+    monkeypatch.setattr("laconic.beliefs.base.CHUNK_ENTRIES", 4)
+    monkeypatch.setattr("laconic.beliefs.base.CHUNK_LEAST", 4)  # fewer points than coordinates
+    chunked = triangles.contribution(belief.embedding, X, y)
+    assert chunked.values["factor"].shape == whole.values["factor"].shape
+    one, other = triangles.unpacked(whole), triangles.unpacked(chunked)
+    assert np.abs(one.gram - other.gram).max() <= 2.0**-21 * np.trace(one.gram)
+    assert np.abs(one.moment - other.moment).max() <= 2.0**-22 * np.abs(one.moment).max()
+    assert one.count == other.count == count
+    assert (one.prior, one.squares) == pytest.approx((other.prior, other.squares), rel=1e-12)
+
+
+def test_a_sum_of_parts_is_that_of_their_sums_rounded_once_in_any_order() -> None:
     belief, phase = dictionary(5), ShareStatistics(wire="compact")
-    parts = [
-        triangles.contribution(belief.embedding, RANDOM.uniform(-1, 1, (n, 3)), RANDOM.normal(size=n))
-        for n in (3, 0, 9, 1)
-    ]
-    expected = sum((triangles.unpacked(part) for part in parts), Statistics.zeros(5))
-    total = triangles.total(parts, 5)
-    assert np.allclose(total.gram, expected.gram, rtol=1e-12)
-    assert np.allclose(total.moment, expected.moment, rtol=1e-12)
-    results = []
-    for order in ([0, 1, 2, 3], [2, 0, 3, 1]):
+    parts = [part_of(belief, count % 9, scale=10.0 ** (count % 7 - 3)) for count in range(40)]
+    each = [triangles.unpacked(part) for part in parts]
+    moment = [fsum(sums.moment[k] for sums in each) for k in range(5)]
+    gram = [[fsum(sums.gram[j, k] for sums in each) for k in range(5)] for j in range(5)]
+    for seed in range(5):
         state = phase.empty()
-        for client in order:
+        for client in np.random.default_rng(seed).permutation(40).tolist():
             state = phase.add(state, client, parts[client])
-        results.append(phase.finish(belief, state))
-    assert all(np.array_equal(results[0].values[name], results[1].values[name]) for name in ("gram", "moment"))
-
-
-def test_many_rows_are_added_in_several_products(monkeypatch: pytest.MonkeyPatch) -> None:
-    belief = dictionary(5)
-    parts = [triangles.contribution(belief.embedding, RANDOM.uniform(-1, 1, (4, 3)), np.ones(4)) for _ in range(7)]
-    at_once = triangles.total(parts, 5)
-    monkeypatch.setattr(triangles, "ROWS_AT_ONCE", 6)
-    assert np.allclose(triangles.total(parts, 5).gram, at_once.gram, rtol=1e-12)
+        total = state.rounded(5)
+        assert np.array_equal(total.gram, gram)
+        assert np.array_equal(total.moment, moment)
+        assert total.count == sum(sums.count for sums in each)
+        assert total.prior == fsum(sums.prior for sums in each)
+        assert total.squares == fsum(sums.squares for sums in each)
+        down = phase.finish(belief, state)
+        assert np.array_equal(down.values["moment"], np.asarray(moment, dtype=np.float32))
+        assert np.array_equal(triangles.unpacked(down).gram, np.asarray(gram, dtype=np.float32))
 
 
 def test_a_coordinate_that_no_point_is_near_is_left_out() -> None:

@@ -8,11 +8,12 @@ import pytest
 
 from laconic import ApproxDisKernelUCB, DisKernelUCB, DisLinUCB, Gaussian, InputError
 from laconic.algorithms import Algorithm
-from laconic.beliefs import FiniteBelief, Statistics
+from laconic.beliefs import FiniteBelief
 from laconic.errors import LocalProtocolError, RemoteProtocolError
 from laconic.protocol.client import Client
 from laconic.protocol.messages import BLANK, Install, Label, NothingNew, Part, Payload, Refused, Request
-from laconic.protocol.phases.statistics import packed
+from laconic.protocol.phases import Member as ClientView
+from laconic.protocol.phases.statistics import WIRES
 from laconic.protocol.records import Learnt
 from laconic.protocol.roster import Patience, Status
 from laconic.protocol.server import Server, ServerState
@@ -288,25 +289,34 @@ def test_no_more_members_are_let_in_than_are_allowed() -> None:
 DIM, MEMBERS = 200, 60
 
 
-def part_of(number: int, dim: int) -> Part:
-    """The sums of two points of a client."""
-    X = np.random.default_rng(number).normal(size=(2, dim)) / dim**0.5
-    sums = packed(Statistics.of(DisLinUCB().plan(dim).belief.coordinates, X, np.ones(2)))
-    payload = Payload(values=sums.values, control=sums.control, records={"hashes": np.zeros(2, dtype=np.uint64)})
-    return Part(epoch=Label(0, 1), phase=0, upto=2, payload=payload)
+def part_of(number: int, algorithm: DisLinUCB) -> Part:
+    """The sums of as many points of a client as there are coordinates, so that no factor is smaller than a triangle."""
+    X, plan = np.random.default_rng(number).normal(size=(DIM, DIM)) / DIM, algorithm.plan(DIM)
+    member = ClientView(plan.belief, plan.belief, X, np.ones(DIM), 0, fired=False, random=np.random.default_rng)
+    sums = plan.phases[0].contribute(member)
+    hashes = np.zeros(DIM, dtype=np.uint64)
+    payload = Payload(values=sums.values, control=sums.control, records={"hashes": hashes})
+    return Part(epoch=Label(0, 1), phase=0, upto=DIM, payload=payload)
 
 
-def test_a_server_that_waits_for_a_slow_member_holds_sums_and_not_everyones_parts() -> None:
-    server, square = Server(DisLinUCB().plan(DIM), members=range(MEMBERS)), 8 * DIM**2
+@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("slow", [1, MEMBERS - 1])
+def test_a_server_that_waits_for_a_slow_member_holds_sums_and_not_everyones_parts(wire: Any, slow: int) -> None:
+    algorithm, square = DisLinUCB(wire=wire), 8 * DIM**2
+    server = Server(algorithm.plan(DIM), members=range(MEMBERS))
     server.receive(0, Request(epoch=BLANK))
-    server.receive(0, part_of(0, DIM))
+    server.receive(0, part_of(0, algorithm))
     tracemalloc.start()
     try:
-        for number in range(1, MEMBERS - 1):
-            server.receive(number, part_of(number, DIM))
+        for number in range(1, MEMBERS):
+            if number != slow:
+                server.receive(number, part_of(number, algorithm))
         held, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
+    sync = server.hub.sync
+    assert sync is not None
+    assert len(sync.contributions) == MEMBERS - 1
     assert held < 3 * square
     assert peak < 12 * square
 

@@ -11,7 +11,7 @@ conditioned on (see `laconic.tail`). Variances are in the paper's units, σ² = 
 | G = ZᵀZ, b = Zᵀy | `Statistics.gram`, `Statistics.moment` |
 """
 
-from laconic.beliefs.base import Belief, BeliefBase, View, variances
+from laconic.beliefs.base import Belief, BeliefBase, View, chunks, variances
 from laconic.beliefs.embeddings import BlankEmbedding, Embedding, LinearEmbedding, NystromEmbedding
 from laconic.beliefs.exact import SLACK, SMALL_FACTOR, ExactBelief
 from laconic.beliefs.finite import FiniteBelief
@@ -33,6 +33,7 @@ __all__ = [
     "Statistics",
     "View",
     "belief_hash",
+    "chunks",
     "expect_bounded",
     "expect_shapes",
     "variances",

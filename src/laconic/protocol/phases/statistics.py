@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Literal
 from laconic.beliefs import Belief, Statistics
 from laconic.checks import require_one_of
 from laconic.protocol.messages import Payload
-from laconic.protocol.persistent import Map
 from laconic.protocol.phases import triangles
 from laconic.protocol.phases.base import Phase
 from laconic.protocol.phases.member import Member
@@ -65,18 +64,16 @@ class ShareStatistics(Phase):
         return self.wire == "paper" or "factor" in part.values
 
     def empty(self) -> Any:
-        return Map.of({}) if self.wire == "compact" else None
+        return None
 
     def add(self, state: Any, client: int, part: Payload) -> Any:
-        if self.wire == "compact":  # what comes down is rounded, so the order of arrival must not move a bit of it
-            return state.put(client, part)
-        new = self._unpacked(part)
+        new = triangles.Running.of(part) if self.wire == "compact" else unpacked(part)
         return new if state is None else state + new
 
     def finish(self, draft: Belief, state: Any) -> Payload:
         size = draft.coordinates.size
         if self.wire == "compact":
-            return triangles.result(triangles.total([state[client] for client in sorted(state)], size))
+            return triangles.result(Statistics.zeros(size) if state is None else state.rounded(size))
         return packed(Statistics.zeros(size) if state is None else state)
 
     def absorb(self, draft: Belief, merged: Payload) -> Belief:

@@ -7,13 +7,13 @@ what G says and no more. The sum over all clients comes down as a triangle of G.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from math import isqrt
 
 import numpy as np
 
 from laconic.arrays import Bools, Floats
-from laconic.beliefs import Embedding, Statistics
+from laconic.beliefs import Embedding, Statistics, chunks
 from laconic.errors import InputError, RemoteProtocolError
 from laconic.protocol.messages import Payload
 from laconic.protocol.phases.payloads import totals_of, with_totals
@@ -22,8 +22,6 @@ from laconic.protocol.shapes import Layout
 SINGLE = np.dtype(np.float32)
 #: A coordinate whose squares sum up to less is left out: single precision would keep no digit of it.
 LOST = 1e-30
-#: Factors of so many rows are multiplied at once.
-ROWS_AT_ONCE = 4096
 
 LAYOUT = Layout(
     values={"factor": ("k",), "gram": ("t",), "moment": ("r",)},
@@ -34,17 +32,20 @@ LAYOUT = Layout(
 
 def contribution(embedding: Embedding, X: Floats, y: Floats) -> Payload:
     """The statistics of rewards y of the rows of X as they go up."""
-    Z = np.asarray(embedding.embed(X), dtype=np.float64)
-    R = np.asarray(np.linalg.qr(Z.T, mode="r")) if Z.size else np.empty((0, len(Z)))
-    sums = Statistics(
-        gram=np.empty((0, 0)),
-        moment=Z @ y,
-        prior=float(embedding.prior(X).sum()),
-        count=len(X),
-        squares=float(y @ y),
-    )
+    R, sums = np.empty((0, embedding.size)), Statistics(gram=np.empty((0, 0)), moment=np.zeros(embedding.size))
+    for part in chunks(len(X), embedding.size):
+        Z = np.asarray(embedding.embed(X[part]), dtype=np.float64)
+        if Z.size:  # the factor of what came before stands for its points
+            R = np.asarray(np.linalg.qr(np.concatenate([R, Z.T]), mode="r"))
+        sums = sums + _beside_gram(embedding, Z, X[part], y[part])
     kept = np.einsum("kr,kr->r", R, R) >= LOST
     return _payload("factor", (R * kept)[_upper(*R.shape)], kept, sums)
+
+
+def _beside_gram(embedding: Embedding, Z: Floats, X: Floats, y: Floats) -> Statistics:
+    """The statistics of a few points whose coordinates are Z, but for G."""
+    prior, squares = float(embedding.prior(X).sum()), float(y @ y)
+    return Statistics(gram=np.empty((0, 0)), moment=Z @ y, prior=prior, count=len(X), squares=squares)
 
 
 def result(sums: Statistics) -> Payload:
@@ -70,16 +71,35 @@ def unpacked(payload: Payload) -> Statistics:
     return with_totals(gram, moment, payload)
 
 
-def total(parts: list[Payload], size: int) -> Statistics:
-    """The sum of all parts, in their order."""
-    gram, empty = np.zeros((size, size)), np.empty((0, size))
-    rest, waiting = Statistics(gram=np.empty((0, 0)), moment=np.zeros(size)), empty
-    for part in parts:
-        rest = rest + with_totals(rest.gram, _doubled(part, "moment"), part)
-        waiting = np.concatenate([waiting, _factor(part)])
-        if len(waiting) >= ROWS_AT_ONCE:
-            gram, waiting = gram + waiting.T @ waiting, empty
-    return replace(rest, gram=gram + waiting.T @ waiting)
+@dataclass(frozen=True, eq=False)
+class Running:
+    """A sum of parts in twice the precision, each number as high + low, which is rounded once, at the end.
+
+    What comes down is rounded, which would turn a last bit that the order of arrival moved into a larger one. Here the
+    order moves some 2⁻¹⁰⁰ of a number, which is gone after rounding; and parts need not be kept to be put in order.
+    """
+
+    high: Floats  # a triangle of G, b, and three totals
+    low: Floats
+
+    @classmethod
+    def of(cls, part: Payload) -> Running:
+        """The sum of one part."""
+        sums = unpacked(part)
+        triangle = sums.gram[_upper(*sums.gram.shape)]
+        high = np.concatenate([triangle, sums.moment, [sums.prior, sums.count, sums.squares]])
+        return cls(high=high, low=np.zeros_like(high))
+
+    def __add__(self, other: Running) -> Running:
+        high = self.high + other.high
+        added = high - self.high
+        error = (self.high - (high - added)) + (other.high - added)  # exactly what rounding has taken (Knuth)
+        return Running(high=high, low=self.low + other.low + error)
+
+    def rounded(self, size: int) -> Statistics:
+        """The statistics in ``size`` coordinates that this is."""
+        triangle, moment, totals = np.split(self.high + self.low, [size * (size + 1) // 2, -3])
+        return Statistics.of_totals(_square(triangle, size), moment, totals)
 
 
 def _factor(payload: Payload) -> Floats:
