@@ -196,6 +196,11 @@ def test_a_new_algorithm_fits_in_25_lines() -> None:
     assert len([line for line in first.splitlines() if line.strip()]) <= 25
 
 
+def test_a_new_transport_fits_in_100_lines() -> None:
+    (transport,) = [block for block in python_of_extending() if "class Star" in block]
+    assert len([line for line in transport.splitlines() if line.strip()]) <= 100
+
+
 def test_what_another_package_declares_is_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     declared = tomllib.loads("".join(blocks("extending.md", "toml")))["project"]["entry-points"]
     lines = [line for block in python_of_extending() for line in block.splitlines() if not line.startswith("check_")]

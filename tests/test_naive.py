@@ -111,8 +111,9 @@ def played(
 @pytest.mark.parametrize("lam", [0.01, 1.0, 7.0])
 @pytest.mark.parametrize("n", [1, 2, 25])
 def test_the_exact_posterior_is_that_of_scikit_learn(n: int, lam: float) -> None:
-    gp = pytest.importorskip("sklearn.gaussian_process")
-    kernels = pytest.importorskip("sklearn.gaussian_process.kernels")
+    without = "the posterior to compare with is scikit-learn's; try: pip install 'laconic[data]'"
+    gp = pytest.importorskip("sklearn.gaussian_process", reason=without)
+    kernels = pytest.importorskip("sklearn.gaussian_process.kernels", reason=without)
     (X, y), (Xs, _) = data(n), data(6, seed=2)
     rbf = kernels.RBF(length_scale=1 / math.sqrt(2 * 1.5), length_scale_bounds="fixed")
     mean, std = gp.GaussianProcessRegressor(rbf, alpha=lam, optimizer=None).fit(X, y).predict(Xs, return_std=True)

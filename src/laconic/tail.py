@@ -27,7 +27,11 @@ COLLAPSE_FROM = 32
 
 @dataclass(frozen=True)
 class News:
-    """What a client has learnt since the last sync, as triggers see it; fields may also be arrays over clients."""
+    """What triggers see; fields may also be arrays over clients.
+
+    The first four are sums over the tail since the last sync. The others are none of the tail's: the client puts them
+    beside these when it asks its trigger.
+    """
 
     count: int
     log_det: float  # Σ ln(1 + σ²_{s−1}(x_s)), the log-det ratio of Eq. 2

@@ -1,4 +1,8 @@
-"""Triggers: when has a client learnt enough to ask for a sync? Each is a function of the tail's news alone."""
+"""Triggers: when has a client learnt enough to ask for a sync? Each is a function of `News` alone.
+
+These are the running sums of the tail. Beside them stand d_eff/N of what the belief knows, where a digest said it, and,
+for triggers that keep to a budget, how many observations the client has made and how many bytes it has spent.
+"""
 
 from __future__ import annotations
 

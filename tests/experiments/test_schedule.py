@@ -131,7 +131,7 @@ def test_where_a_file_lies_does_not_matter_but_its_content_does(tmp_path: Path) 
         text = SMALL.replace('name = "cosine"\ndim = 3\narms = 4', f'name = "clustered"\ncsv = "{path}"\ntarget = "y"')
         return tasks_of(experiment(tmp_path, text=text), name="small")[0]
 
-    pytest.importorskip("sklearn")
+    pytest.importorskip("sklearn", reason="scikit-learn clusters a table's rows; try: pip install 'laconic[data]'")
     table = "a,b,y\n" + "\n".join(f"{i},{i % 3},{i % 2}" for i in range(30))
     here = task("here", table)
     assert task("there", table).id == here.id

@@ -13,6 +13,7 @@ from laconic.protocol.shapes import Layout
 from laconic.protocol.tight import chosen, head, places
 from laconic.runtimes import loopback
 from laconic.runtimes.network import Network
+from laconic.suggestion.costs import DOWNLOAD, UPLOAD
 
 #: Bytes of a message beside what it is about, at most.
 MOST_UP, MOST_DOWN = 24, 40
@@ -65,6 +66,8 @@ def test_messages_say_little_beside_what_they_are_about(what: str, passed: list[
     for messages, most, names in ((ups, MOST_UP, MATTER), (downs, MOST_DOWN, (*MATTER, *BITMAPS))):
         worst = max(messages, key=lambda message: beside(codec, message, *names))
         assert beside(codec, worst, *names) <= most, f"{len(codec.encode(worst))} bytes: {worst}"
+    for messages, estimate in ((ups, UPLOAD), (downs, DOWNLOAD)):
+        assert np.mean([beside(codec, message, *MATTER) for message in messages]) == pytest.approx(estimate, abs=1.5)
 
 
 def test_a_digest_counts_its_points_weights_and_coefficients_as_scalars(passed: list[Any]) -> None:

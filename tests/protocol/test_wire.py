@@ -8,9 +8,10 @@ from hypothesis.extra import numpy as hnp
 
 from laconic import Gaussian, Matern, Polynomial, RationalQuadratic
 from laconic.arrays import Floats
+from laconic.atoms.settings import POINT_ROUNDING
 from laconic.errors import InputError, RemoteProtocolError
 from laconic.kernels import Kernel
-from laconic.protocol.wire import POINT_ROUNDING, FloatWire, Int8Wire, as_wire
+from laconic.protocol.wire import FloatWire, Int8Wire, as_wire
 
 NONE = np.empty(0)
 KERNELS: list[Kernel] = [Gaussian(0.1), Gaussian(30.0), Matern(nu=1.5, length=0.05), RationalQuadratic(), Polynomial()]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from laconic import Catalogue, Cosine, DisKernelUCB, Gaussian, OneKernelUCB, Run, run
+from laconic.atoms.settings import POINT_ROUNDING
 from laconic.beliefs import ExactBelief
 from laconic.errors import InputError, RemoteProtocolError
 from laconic.exploration import Fixed
@@ -16,7 +17,7 @@ from laconic.protocol.ledger import Ledger
 from laconic.protocol.messages import Payload
 from laconic.protocol.phases import ShareData
 from laconic.protocol.plan import Plan
-from laconic.protocol.wire import POINT_ROUNDING, FloatWire, Int8Wire, as_wire
+from laconic.protocol.wire import FloatWire, Int8Wire, as_wire
 from laconic.runtimes.network import Delivery, Network
 from laconic.testing import check_algorithm, check_phase
 from laconic.triggers import Every

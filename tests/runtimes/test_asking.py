@@ -16,6 +16,7 @@ from laconic.protocol.codec import Codec
 from laconic.protocol.ledger import Ledger
 from laconic.protocol.wire import Int8Wire
 from laconic.runtimes import RUNTIMES, loopback
+from laconic.runtimes.asking import asked
 from laconic.runtimes.network import Delivery
 from laconic.testing import check_algorithm
 from laconic.testing.claims import Subject, points, rewards
@@ -47,7 +48,8 @@ def test_all_runtimes_choose_and_count_alike(algorithm: Any, problem: Problem, c
         run(algorithm, problem, clients=clients, rounds=rounds, seed=5, runtime=runtime) for runtime in RUNTIMES
     )
     require_same_run(Subject("AskServer"), one, other, "in another runtime")
-    through_bytes = loopback.play(
+    through_bytes = asked(
+        loopback.play,
         algorithm,
         problem.instance(seed=5, clients=clients, rounds=rounds),
         clients=clients,

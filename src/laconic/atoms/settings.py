@@ -8,6 +8,11 @@ from laconic.atoms.reference import CAP, TOLERANCE
 from laconic.checks import require_at_least, require_positive, require_whole
 from laconic.errors import InputError
 
+#: ‖φ(x) − φ(x̂)‖² of a point as it is rounded for its upload is at most this part of λ.
+POINT_ROUNDING = 1e-3
+#: |y − ŷ| of a reward as it is rounded for its upload is at most this part of √λ.
+REWARD_ROUNDING = 1e-2
+
 
 @dataclass(frozen=True)
 class Atoms:

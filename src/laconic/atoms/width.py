@@ -6,15 +6,11 @@ import math
 from dataclasses import dataclass
 
 from laconic.atoms.certificate import Certificate
+from laconic.atoms.settings import POINT_ROUNDING, REWARD_ROUNDING
 from laconic.atoms.version import Version
 from laconic.checks import require_at_least, require_positive, require_whole
 from laconic.exploration import Theory, Told
 from laconic.tail import News, Tail
-
-#: ‖φ(x) − φ(x̂)‖² of a point as it was rounded for its upload is at most this part of λ.
-POINT_ROUNDING = 1e-3
-#: (y − ŷ)² of a reward as it was rounded for its upload is at most this part of λ.
-REWARD_ROUNDING = 1e-4
 
 
 @dataclass(frozen=True)
@@ -96,7 +92,7 @@ def information(certificate: Certificate, *, observations: int, lam: float) -> f
 
 def rounding(count: int, *, lam: float, S: float) -> float:
     """What the rounding of so many points and rewards can do, in the norm of V."""
-    return (S * math.sqrt(POINT_ROUNDING) + math.sqrt(REWARD_ROUNDING)) * math.sqrt(lam * count)
+    return (S * math.sqrt(POINT_ROUNDING) + REWARD_ROUNDING) * math.sqrt(lam * count)
 
 
 def _surely(theory: Theory) -> float:

@@ -65,7 +65,7 @@ class Point:
     bytes: float
     waits: bool  # True where every decision needs a round trip
     beaten_by: tuple[str, ...]  # labels of the settings that lose no more and send no more
-    beaten_by_patient: tuple[str, ...]  # those of them that choose without a round trip
+    beaten_without_round_trips: tuple[str, ...]  # those of them that choose without a round trip
 
     @property
     def label(self) -> str:
@@ -77,7 +77,7 @@ class Point:
         """The sign of a setting that is on the frontier; nothing for others."""
         if not self.beaten_by:
             return BEST
-        return BUT_FOR_WAITING if not self.beaten_by_patient and not self.waits else ""
+        return BUT_FOR_WAITING if not self.beaten_without_round_trips and not self.waits else ""
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values: what ``--json`` prints."""
@@ -91,7 +91,7 @@ class Point:
             "scalars": self.group.mean("scalars"),
             "seconds": self.group.mean("seconds"),
             "non_dominated": not self.beaten_by,
-            "non_dominated_without_round_trips": not self.waits and not self.beaten_by_patient,
+            "non_dominated_without_round_trips": not self.waits and not self.beaten_without_round_trips,
             "round_trip_a_decision": self.waits,
             "dominated_by": list(self.beaten_by),
         }
@@ -244,7 +244,7 @@ def points_of(results: Results) -> tuple[Point, ...]:
             bytes=groups[i].mean("bytes") or 0.0,
             waits=groups[i].algorithm in WAITING,
             beaten_by=tuple(labels[j] for j in beaten[i]),
-            beaten_by_patient=tuple(labels[j] for j in beaten[i] if groups[j].algorithm not in WAITING),
+            beaten_without_round_trips=tuple(labels[j] for j in beaten[i] if groups[j].algorithm not in WAITING),
         )
         for i in placed
     )
@@ -274,7 +274,7 @@ def _setting(own: Params, *, rivals: Sequence[Params]) -> str:
 
 
 def _on_the_line(point: Point) -> bool:
-    return not point.waits and not point.beaten_by_patient
+    return not point.waits and not point.beaten_without_round_trips
 
 
 def _cells(point: Point) -> tuple[str, ...]:

@@ -69,7 +69,7 @@ class Hello(Message, frozen=True, eq=False, tag=1):
     mark: Hash  # a hash of the belief held
     syncing: tuple[Label, Number] | None = None  # the sync that I take part in, and its phase
     library: Number = 0  # how many points that came down I know by number
-    shelf: Hash = 0  # a hash of these
+    shelf: Hash = 0  # a hash of these, which are my shelf (see `laconic.protocol.parcels`)
     greeting: Number = 0  # which of my greetings this is, so that one that comes twice is answered once; 0: not counted
 
 

@@ -2,7 +2,9 @@
 
 Each side of a link keeps two **libraries**: the points that went up on it and those that came down, each once, in the
 order in which they first went. A point in one of them travels as its number there, so that none crosses twice. One
-side may know more than the other while messages are on their way, so that no number depends on how much is known.
+side may know more than the other while messages are on their way, so that no number depends on how much is known. A
+client's **shelf** is what it has of the points that came down: their number and a hash of them go with a greeting, and
+the server then counts on no others.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ import numpy as np
 
 from laconic.arrays import Floats
 from laconic.errors import RemoteProtocolError
-from laconic.growing import GrowingPoints, GrowingRows, key, keys
+from laconic.growing import GrowingPoints, GrowingRows, keys
 from laconic.protocol.wire import Wire
 
 #: The names of a parcel's arrays: points in each form, then the numbers of those that are known.
@@ -43,12 +45,8 @@ class Libraries:
         """Nothing has crossed."""
         return cls(GrowingPoints.empty(dim), GrowingPoints.empty(dim))
 
-    def number_of(self, x: Floats) -> int:
-        """The number of a point, −1 for one that has not crossed."""
-        return self.number_at(key(x))
-
     def number_at(self, identity: bytes) -> int:
-        """The number of the point of this identity."""
+        """The number of the point of this identity, −1 for one that has not crossed."""
         place = self.down.row_at(identity)
         if place >= 0:
             return 2 * place

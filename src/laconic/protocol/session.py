@@ -117,7 +117,7 @@ class Own(Protocol):
 
     @property
     def shelf(self) -> int:
-        """A hash of these points."""
+        """A hash of these points, its shelf."""
         ...
 
     def observations(self, first: int) -> Payload:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from laconic.arrays import Bools, Floats
+from laconic.atoms.settings import POINT_ROUNDING, REWARD_ROUNDING
 from laconic.checks import is_grid, require_one_of, require_positive
 from laconic.errors import InputError, RemoteProtocolError
 from laconic.kernels import Kernel
@@ -19,10 +20,6 @@ from laconic.kernels import Kernel
 FLOATS = ("float64", "float32", "float16")
 #: The types of the forms of `Int8Wire`.
 FORM_TYPES = ("int8", "int16", "float32")
-#: ‖φ(x) − φ(x̂)‖² of a rounded point is at most this part of λ.
-POINT_ROUNDING = 1e-3
-#: |y − ŷ| of a rounded reward is at most this part of √λ.
-REWARD_ROUNDING = 1e-2
 #: A distance is a close call when it is as near as this to what is allowed, and to what cancellation may leave.
 CLOSE, CANCELLED = 1e-6, 1e-10
 #: So many points are compared with what they were rounded to in one call of the kernel.

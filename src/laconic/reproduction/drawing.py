@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from laconic.arrays import Floats
-from laconic.experiments.frontier import points_of
+from laconic.experiments.frontier import dominates, points_of
 from laconic.experiments.results import Group, Results
 from laconic.experiments.tuning import best_of
 from laconic.report import charts
@@ -126,11 +126,14 @@ def _curve(group: Group, metric: str, *, log: bool) -> Iterator[Record]:
 
 
 def _frontier(results: Results, best: Best, names: Sequence[str]) -> Drawn | None:
-    points = [_point(group) | {"tuned": _is_best(group, best)} for group in results.groups if group.mean("scalars")]
-    if not points:
+    talking = [group for group in results.groups if group.mean("scalars")]
+    if not talking:
         return None
-    for point in points:
-        point["best"] = not any(_dominates(other, point) for other in points)
+    on_line = [not any(dominates(other, group, cost="scalars") for other in talking) for group in talking]
+    points = [
+        _point(group) | {"tuned": _is_best(group, best), "best": on_it}
+        for group, on_it in zip(talking, on_line, strict=True)
+    ]
     levels = [_point(group) for group in best.values() if not group.mean("scalars")]
     title = "Regret against communication, all settings"
     chart = charts.frontier(points, levels=levels, names=names, title=title)
@@ -152,11 +155,6 @@ def _against_bytes(panel: Panel) -> Drawn | None:
 
 def _is_best(group: Group, best: Best) -> bool:
     return best[group.algorithm].params == group.params
-
-
-def _dominates(other: Record, point: Record) -> bool:
-    no_worse = other["regret"] <= point["regret"] and other["scalars"] <= point["scalars"]
-    return no_worse and (other["regret"], other["scalars"]) != (point["regret"], point["scalars"])
 
 
 def _against(panel: Panel, parameter: str, quantity: str) -> Drawn:

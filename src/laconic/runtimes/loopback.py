@@ -7,11 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from laconic.algorithms import Algorithm, AskServer
+from laconic.algorithms import Algorithm
 from laconic.problems.base import Instance, Round
 from laconic.problems.rounds import check_round
 from laconic.protocol.client import Client
-from laconic.runtimes.asking import asked
 from laconic.runtimes.network import Delivery, Network
 from laconic.runtimes.trace import Recorder, Run
 
@@ -29,9 +28,6 @@ def play(
     delivery: Delivery | None = None,
 ) -> Run:
     """Every client in turn, round by round: choose, observe, and deliver whatever messages that brings about."""
-    if isinstance(algorithm, AskServer):
-        how = {"rounds": rounds, "seed": seed, "progress": progress, "delivery": delivery}
-        return asked(play, algorithm, instance, clients=clients, **how)
     plan = algorithm.plan(instance.dim)
     recorder = Recorder(plan, clients=clients, rounds=rounds)
     network = Network(plan, clients=clients, seed=seed, ledger=recorder.ledger, delivery=delivery, strict=True)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from laconic.algorithms import Algorithm, require_algorithm
+from laconic.algorithms import Algorithm, AskServer, require_algorithm
 from laconic.checks import require_one_of, require_whole
 from laconic.errors import ProblemError
 from laconic.problems.base import Problem
 from laconic.runtimes import lockstep, loopback
+from laconic.runtimes.asking import asked
 from laconic.runtimes.threads import one_set_of_threads
 from laconic.runtimes.trace import Run
 
@@ -41,5 +42,8 @@ def run(
     if not isinstance(problem, Problem):
         raise ProblemError(f"a problem has a method instance(seed, clients, rounds), got {problem!r}; try Cosine()")
     instance = problem.instance(seed=seed, clients=clients, rounds=rounds)
+    play, how = RUNTIMES[runtime], {"rounds": rounds, "seed": seed, "progress": progress}
     with one_set_of_threads():
-        return RUNTIMES[runtime](algorithm, instance, clients=clients, rounds=rounds, seed=seed, progress=progress)
+        if isinstance(algorithm, AskServer):  # here, so that no runtime asks which algorithm it plays
+            return asked(play, algorithm, instance, clients=clients, **how)
+        return play(algorithm, instance, clients=clients, **how)

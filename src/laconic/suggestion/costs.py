@@ -22,7 +22,7 @@ ONE_PHASE, TWO_PHASES = 50, 90
 #: What says, beside statistics, that an observation is in them.
 HASH = 8
 #: Bytes of an upload and of a download beside what they carry; of a reward, and of a number that names a point.
-UPLOAD, DOWNLOAD, REWARD, NUMBER = 17, 64, 2, 2
+UPLOAD, DOWNLOAD, REWARD, NUMBER = 13, 36, 2, 2
 #: Atoms are about this many times the effective dimension; where they are half of all points, points go instead.
 ATOMS, SHARE = 2.5, 0.5
 #: Thresholds over which the cost of syncs is averaged, as parts of D; the luckiest of N clients fires first.

@@ -72,7 +72,7 @@ class LoneFleet:
         tails = self._quick_tails()
         if not tails:
             return {}
-        numbers = list(tails)
+        numbers, rows = list(tails), _rows(tails)
         arms = Arms.of(round_)
         mean, width = self._indices(arms, tails)
         picked = self._pick(arms, mean, width, numbers=numbers, index=index)
@@ -80,7 +80,7 @@ class LoneFleet:
         points, rewards = self.plan.rounded(chosen, round_.rewards[numbers, picked])
         turns = {}
         for group in _groups(tails):
-            at = [numbers.index(number) for number in group]
+            at = [rows[number] for number in group]
             view = tails[group[0]].belief.view(points[at])
             for place, number in enumerate(group):
                 one, row = slice(at[place], at[place] + 1), at[place]
@@ -107,7 +107,7 @@ class LoneFleet:
         """μ and ασ of all arms of each of these clients."""
         size = arms.arms.shape[1]
         mean, variance = np.empty((2, len(tails), size))
-        rows = {number: row for row, number in enumerate(tails)}
+        rows = _rows(tails)
         for group in _groups(tails):
             for number, view in _views(arms, tails[group[0]].belief, group):
                 row, tail = rows[number], tails[number]
@@ -173,6 +173,11 @@ class Turn:
         self.tail.learn(
             v, float(view.mean[at]), float(view.signal[at]), float(view.residual[at]), float(self.reward[0])
         )
+
+
+def _rows(tails: dict[int, QuickTail]) -> dict[int, int]:
+    """Which row of a batch is whose."""
+    return {number: row for row, number in enumerate(tails)}
 
 
 def _groups(tails: dict[int, QuickTail]) -> list[list[int]]:

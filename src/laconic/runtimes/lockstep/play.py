@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.algorithms import Algorithm, AskServer
+from laconic.algorithms import Algorithm
 from laconic.arrays import Floats, Ints
 from laconic.beliefs import SMALL_FACTOR, Belief, ExactBelief
 from laconic.errors import InputError
@@ -20,7 +20,6 @@ from laconic.problems.rounds import check_round
 from laconic.protocol.plan import Plan
 from laconic.protocol.wire import EXACT
 from laconic.randomness import Role, generator
-from laconic.runtimes.asking import asked
 from laconic.runtimes.lockstep.alone import LoneFleet
 from laconic.runtimes.lockstep.arms import Arms
 from laconic.runtimes.lockstep.batch import Exploring, NewPoints, Prediction, Scores, one_each
@@ -43,8 +42,6 @@ def play(
     progress: Callable[[int], None] | None = None,
 ) -> Run:
     """A whole run, round by round."""
-    if isinstance(algorithm, AskServer):
-        return asked(play, algorithm, instance, clients=clients, rounds=rounds, seed=seed, progress=progress)
     plan = algorithm.plan(instance.dim)
     recorder = Recorder(plan, clients=clients, rounds=rounds)
     fleet: Fleet | LoneFleet = (
