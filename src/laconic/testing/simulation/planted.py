@@ -1,4 +1,4 @@
-"""Ten bugs to plant in the protocol: a simulation that does not find them does not look."""
+"""Ten bugs to plant in the protocol and in what runs it: a simulation that does not find them does not look."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from unittest.mock import patch
 import msgspec
 
 from laconic.protocol import alone, session, together, work
-from laconic.protocol.client import Client
 from laconic.protocol.learner import Adoption
 from laconic.protocol.messages import Install, Newer, Released
 from laconic.protocol.parcels import Libraries
-from laconic.protocol.records import Reborn, Uploaded
+from laconic.protocol.records import Reborn
 from laconic.protocol.roster import Turn
 from laconic.protocol.server import Server
 from laconic.protocol.session import ClientState
 from laconic.tail import Tail
+from laconic.testing.simulation.nodes import Node
+from laconic.testing.simulation.world import World
 
 
 @contextmanager
@@ -37,14 +38,25 @@ def forget_a_record() -> Iterator[None]:
 
 @contextmanager
 def send_before_keep() -> Iterator[None]:
-    """A client sends the part of a sync and keeps the record of it with its next event."""
-    done = Client.done
+    """A runtime sends the messages of an event and answers its caller, and keeps the records last of all.
 
-    def hasty(self: Client, *given: Any) -> Any:
-        outcome = done(self, *given)
-        return replace(outcome, keep=()) if outcome.send else outcome
+    Nothing is lost but by a crash between these effects.
+    """
+    put, finish = World._put, World._finish
+    behind: list[tuple[Any, ...]] = []
 
-    with patch.object(Client, "done", hasty):
+    def late(self: World, *given: Any) -> None:
+        behind.append(given)
+
+    def hasty(self: World, node: Node, *given: Any) -> None:
+        lazy, self.lazy = self.lazy, True
+        finish(self, node, *given)
+        put(self, *behind.pop())
+        self.lazy = lazy
+        if not lazy:
+            self.perform(node)
+
+    with patch.object(World, "_put", late), patch.object(World, "_finish", hasty):
         yield
 
 
@@ -64,16 +76,28 @@ def reuse_an_epoch() -> Iterator[None]:
 
 
 @contextmanager
-def count_a_point_twice() -> Iterator[None]:
-    """An upload that repeats known observations is put into the log as it is."""
+def _taken_again(repeated: Callable[[int], int]) -> Iterator[None]:
+    """An upload of so many observations that comes once more is taken as if only some of them were known."""
+    check = alone._checked
 
     def careless(hub: Any, member: Any, message: Any) -> Any:
-        new = msgspec.structs.replace(message, first=member.known)
-        points, rewards = alone.read_upload(hub, member, new)
-        return Uploaded(number=member.number, points=points, rewards=rewards)
+        count = len(message.payload.values.get("rewards", ()))
+        if count and message.first + count <= member.known:
+            message = msgspec.structs.replace(message, first=member.known - repeated(count))
+        return check(hub, member, message)
 
     with patch.object(alone, "_checked", careless):
         yield
+
+
+def count_a_point_twice() -> AbstractContextManager[None]:
+    """The last observation of an upload that comes once more is put into the log once more."""
+    return _taken_again(lambda count: count - 1)
+
+
+def count_an_upload_twice() -> AbstractContextManager[None]:
+    """An upload that comes once more is put into the log once more, with all its observations."""
+    return _taken_again(lambda count: 0)
 
 
 @contextmanager
@@ -149,7 +173,7 @@ BUGS: Mapping[str, tuple[Callable[[], AbstractContextManager[None]], str]] = {
     "drop the tail on catching up": (drop_the_tail, "DisKernelUCB"),
     "ignore the fingerprint": (ignore_the_fingerprint, "DisLinUCB"),
     "apply a late install": (apply_a_late_install, "OneKernelUCB"),
-    "count an upload twice": (count_a_point_twice, "LaconicUCB"),
+    "count an upload twice": (count_an_upload_twice, "LaconicUCB"),
     "refer to what was lost": (refer_to_what_was_lost, "LaconicUCB"),
     "leave out without telling": (leave_out_silently, "ApproxDisKernelUCB"),
 }

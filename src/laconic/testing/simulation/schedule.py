@@ -8,7 +8,7 @@ import numpy as np
 
 from laconic.randomness import Role, generator
 
-#: How often each kind of event is drawn; what a kind does is in `laconic.testing.simulation.world.EVENTS`.
+#: How often each kind of event is drawn; what a kind does is in `laconic.testing.simulation.acts.EVENTS`.
 WEIGHTS = {
     "deliver": 70,
     "work": 20,

@@ -14,6 +14,7 @@ from laconic.algorithms import (
     OneKernelUCB,
 )
 from laconic.atoms import Atoms as Recipe
+from laconic.exploration import Theory
 from laconic.kernels import Gaussian
 from laconic.protocol.digests import AllPoints, Atoms
 
@@ -29,5 +30,10 @@ SUBJECTS: Mapping[str, Algorithm] = {
     "DisKernelUCB alone": DisKernelUCB(Gaussian(1.0), D=1.0, together=False),
     "LaconicUCB": LaconicUCB(Gaussian(0.5), lam=0.3, alpha=0.3, digest=FINE),
     "LaconicUCB all points": LaconicUCB(Gaussian(0.5), lam=0.3, alpha=0.3, digest=AllPoints()),
+    "ApproxDisKernelUCB compact": ApproxDisKernelUCB(Gaussian(1.0), D=1.5, qbar=0.7, wire="compact"),
+    "DisLinUCB compact": DisLinUCB(D=1.0, wire="compact"),
+    "DisKernelUCB int8": DisKernelUCB(Gaussian(1.0), D=1.0, wire="int8"),
+    "LaconicUCB budget": LaconicUCB(Gaussian(0.5), lam=0.3, alpha=0.3, digest=FINE, budget=20_000.0),
+    "LaconicUCB theory": LaconicUCB(Gaussian(0.5), lam=0.3, alpha=Theory(), digest=FINE),
     "NKernelUCB": NKernelUCB(Gaussian(1.0)),
 }
