@@ -57,10 +57,15 @@ class Verdict:
         """Of the mean bytes, both ways."""
         return self._ratio("bytes")
 
+    @classmethod
+    def of(cls, contest: Contest, rival: Rival, mine: Group, its: Group) -> Verdict | None:
+        """On the seeds that both have, if there are any."""
+        seeds = {row.seed for row in mine.rows} & {row.seed for row in its.rows}
+        both = [replace(each, rows=tuple(row for row in each.rows if row.seed in seeds)) for each in (mine, its)]
+        return cls(contest, rival, *both) if seeds else None
+
     def _ratio(self, metric: str) -> Ratio:
-        by_seed = {row.seed: float(getattr(row, metric)) for row in self.its.rows}
-        mine = [(float(getattr(row, metric)), by_seed[row.seed]) for row in self.mine.rows if row.seed in by_seed]
-        return ratio_of_means(*zip(*mine, strict=True))
+        return ratio_of_means(self.mine.values(metric), self.its.values(metric))
 
     @property
     def is_met(self) -> bool:
@@ -143,7 +148,8 @@ class Judge:
                 self.sweep.store.path(task).unlink(missing_ok=True)
         found = [(rival, self._group(self._hopeful(rival))) for rival in self.contest.rivals]
         mine = self._group([self.contest.subject])
-        return [Verdict(self.contest, rival, mine=mine, its=its) for rival, its in found if mine and its]
+        verdicts = [Verdict.of(self.contest, rival, mine, its) for rival, its in found if mine and its]
+        return [each for each in verdicts if each]
 
     def _hopeful(self, rival: Rival) -> list[Algorithm]:
         """The settings of a rival that are worth all seeds and sizes."""
