@@ -12,6 +12,7 @@ from laconic import (
     DisKernelUCB,
     DisLinUCB,
     Gaussian,
+    LaconicUCB,
     Linear,
     NKernelUCB,
     Patience,
@@ -27,8 +28,9 @@ from laconic.experiments.grid import Grid
 from laconic.growing import GrowingPoints
 from laconic.protocol import session
 from laconic.protocol.learner import Decision, Learner
-from laconic.protocol.messages import BLANK, Ask, Label, Leave, Request
+from laconic.protocol.messages import BLANK, Ask, Label, Leave, Payload, Request, Upload
 from laconic.protocol.phases import ShareData
+from laconic.protocol.phases.references import rows_of
 from laconic.protocol.records import (
     Begun,
     Born,
@@ -560,3 +562,42 @@ def test_a_trigger_that_looks_at_bytes_is_refused_where_all_sync() -> None:
     plan = DIS.plan(2)
     with pytest.raises(InputError, match="needs a digest"):
         dataclasses.replace(plan, trigger=BudgetedVariance(0.5, budget=1e4))
+
+
+# -- hostile or extreme payloads ---------------------------------------------------------------------------------------
+
+WHOLE = np.array([2**64 - 1], dtype=np.uint64)
+HALF = np.zeros(1, dtype=np.float16)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"rewards": np.array(0.0, np.float16)},
+        {"ids": WHOLE, "rewards": HALF},
+        {"points": np.zeros((1, 2), np.int8), "ids": WHOLE, "rewards": np.zeros(2, np.float16)},
+    ],
+    ids=["rewards without an axis", "a number that turns negative", "a number that turns into the last point"],
+)
+def test_an_upload_that_no_client_makes_sets_its_sender_aside(values: dict[str, Any]) -> None:
+    server = Server(LaconicUCB(Gaussian(1.0)).plan(2), members=[0, 1])
+    outcome = server.receive(0, Upload(first=0, payload=Payload(values=values), ask=True))
+    assert outcome.dropped
+    assert server.hub.members[0].status is Status.ASIDE
+    assert len(server.log) == 0
+
+
+def test_numbers_of_dictionary_points_are_of_the_types_that_clients_send() -> None:
+    with pytest.raises(RemoteProtocolError, match="uint64"):
+        rows_of(Payload(values={"ids": WHOLE}), 2)
+
+
+def test_points_as_they_are_come_with_no_certificate_that_could_be_refused() -> None:
+    algorithm = LaconicUCB(Polynomial(degree=2), lam=0.1, alpha=0.1, ranges=300.0)
+    draw = np.random.default_rng(0)
+    network = Network(algorithm.plan(2), clients=4, seed=0, strict=True)
+    points = draw.normal(size=(5, 2)) * 300.0
+    for _ in range(25):
+        for number, client in network.clients.items():
+            network.settle(number, client.learn(points[draw.integers(5, size=4)], draw.normal(size=4)))
+    assert all(client.state is not ClientState.AWAY for client in network.clients.values())

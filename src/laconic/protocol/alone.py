@@ -40,7 +40,8 @@ def upload(turn: Turn, member: Member, message: Upload) -> None:
 
 def _checked(hub: Hub, member: Member, message: Upload) -> Uploaded:
     """The observations of an upload that are new."""
-    count = len(message.payload.values.get("rewards", ()))
+    rewards = message.payload.values.get("rewards")
+    count = 0 if rewards is None else rewards.size
     if message.first < member.known and message.first + count <= member.known:
         # All of it came before; its numbers of points are those of that time.
         return Uploaded(number=member.number, points=np.empty((0, hub.plan.belief.dim)), rewards=np.empty(0))

@@ -155,8 +155,8 @@ def unpacked(
                 raise RemoteProtocolError(f"{name} has the shape {array.shape}, where rows of {dim} are expected")
             parts[form] = wire.unpacked(form, array)
     numbers = values.get("ids", np.empty(0, dtype=np.uint8))
-    if numbers.dtype.kind != "u" or numbers.ndim != 1:
-        raise RemoteProtocolError("numbers of known points are not whole numbers")
+    if numbers.dtype.name not in TYPES["ids"] or numbers.ndim != 1:  # wider ones might turn negative
+        raise RemoteProtocolError(f"numbers of known points came as {numbers.dtype} of shape {numbers.shape}")
     if known is None and len(numbers):
         raise RemoteProtocolError("numbers of known points, where each comes as it is")
     count = sum(len(part) for part in parts.values()) + len(numbers)

@@ -161,7 +161,7 @@ class Atoms(Digest):
                 return Addressed(payload=payload, base=base, libraries=libraries, raw=False, mark=edition.mark)
         is_exact = reader.base.ids is None
         raw, libraries = raw_parcel(log, reader.base.length if is_exact else 0, edition.covered, reader)
-        payload = Payload(values=raw.values, records={**raw.records, "facts": _facts(version)})
+        payload = Payload(values=raw.values, records={**raw.records, "facts": _facts(version, certified=False)})
         sent, mark = _bytes(payload), log.chain.at(edition.covered)
         base = _after(reader.base, edition, sent=sent, raw=sent if is_exact else since)
         return Addressed(payload=payload, base=base, libraries=libraries, raw=True, mark=mark)
@@ -170,7 +170,10 @@ class Atoms(Digest):
         if self.recipe.share == 0:
             return super().why_raw(edition)
         outcome = edition.outcome
-        return str(outcome.reason) if isinstance(outcome, Fallback) else "points as they are take fewer bytes"
+        if isinstance(outcome, Fallback):
+            return str(outcome.reason)
+        possible = outcome is None or _is_possible(_facts(outcome))
+        return "points as they are take fewer bytes" if possible else "the error of atoms is beyond any certificate"
 
     def absorb(self, incoming: Incoming) -> Held:
         return self._raw(incoming) if incoming.message.raw else self._version(incoming)
@@ -346,15 +349,18 @@ def _narrow(numbers: Ints) -> np.ndarray:
     return numbers.astype(np.float64 if largest >= 2**31 else np.int16 if largest < 2**15 else np.int32)
 
 
-def _facts(outcome: Version | Fallback | None) -> np.ndarray:
-    """d_eff, ln det(I + G/λ), ρ and the certificate, rounded so that what it says stays true."""
-    if isinstance(outcome, Version):
-        c = outcome.certificate
-        exact = [c.d_eff, c.log_det, c.missed, c.e_lo, c.e_hi, c.kappa, c.beta]
-    elif outcome is None:
+def _facts(outcome: Version | Fallback | None, *, certified: bool = True) -> np.ndarray:
+    """d_eff, ln det(I + G/λ), ρ and the certificate, rounded so that what it says stays true.
+
+    Points as they are have no error to certify, whatever that of atoms would have been.
+    """
+    known = outcome.certificate if isinstance(outcome, Version) else outcome
+    if known is None:
         exact = [0.0] * 7
+    elif isinstance(known, Certificate) and certified:
+        exact = [known.d_eff, known.log_det, known.missed, known.e_lo, known.e_hi, known.kappa, known.beta]
     else:
-        exact = [outcome.d_eff, outcome.log_det, outcome.missed, 0.0, 0.0, 1.0, 0.0]
+        exact = [known.d_eff, known.log_det, known.missed, 0.0, 0.0, 1.0, 0.0]
     said = [_outwards(np.array(exact), dtype) for dtype in (np.float16, np.float32, np.float64)]
     return next((each for each in said if _is_possible(each)), said[-1])
 

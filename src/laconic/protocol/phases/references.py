@@ -59,7 +59,7 @@ def _read(payload: Payload, dim: int) -> tuple[Floats, Ints, Bools]:
         raise RemoteProtocolError(f"expected points, or numbers of known ones, got {sorted(values)}")
     rows = SINGLE.unpacked(0, values["points"]) if "points" in values else np.empty((0, dim))
     ids = values.get("ids", np.empty(0, dtype=np.uint16))
-    if rows.ndim != 2 or rows.shape[1] != dim or ids.ndim != 1 or ids.dtype.kind != "u":
+    if rows.ndim != 2 or rows.shape[1] != dim or ids.ndim != 1 or ids.dtype not in (np.uint16, np.uint32):
         raise RemoteProtocolError(f"points of shape {rows.shape} and numbers of {ids.dtype} of shape {ids.shape}")
     return rows, ids.astype(np.int64), _mask(payload, len(rows), len(ids))
 
