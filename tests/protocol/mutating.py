@@ -8,14 +8,21 @@ import sys
 import time
 import tracemalloc
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
+from laconic import Gaussian, LaconicUCB
+from laconic.algorithms import Algorithm
 from laconic.errors import ProtocolError
 from laconic.protocol.codec import Codec
+from laconic.protocol.digests import AllPoints, Atoms
 from laconic.protocol.messages import (
+    MESSAGES,
     Ask,
     Chain,
+    Digested,
+    Down,
     Hello,
     Install,
     Label,
@@ -23,15 +30,27 @@ from laconic.protocol.messages import (
     Merged,
     Message,
     Newer,
+    NothingNew,
     Part,
     Payload,
+    Refused,
     Released,
     Request,
+    SetAside,
+    Up,
     Upload,
     Welcome,
+    payload_of,
 )
+from laconic.protocol.outcome import Outcome
 from laconic.protocol.packing import CODES
-from tests.protocol.federation import APPROX, DIS, LIN
+from laconic.protocol.plan import Plan
+from laconic.runtimes.network import Network
+from tests.protocol.federation import APPROX, DIS, LIN, LONE
+
+#: Digests of atoms, and of points as they are, over the wire of few bits.
+LEAN = LaconicUCB(Gaussian(0.5), lam=0.3, digest=Atoms())
+LEAN_POINTS = LaconicUCB(Gaussian(0.5), lam=0.3, digest=AllPoints())
 
 #: Bytes that decoding may take in any case, and for each byte that it is given.
 AT_LEAST, A_BYTE = 100_000, 20
@@ -58,6 +77,9 @@ def originals() -> list[tuple[Codec, bytes]]:
         Released(epoch, "too late"),
         Chain(hashes),
         Upload(3, points, ask=True),
+        NothingNew(70_000),
+        SetAside("points that cannot be", final=True),
+        Refused("another plan", b"{}"),
     ]
     carrying: list[tuple[object, Message]] = [
         (DIS, Part(epoch, 0, 5, points)),
@@ -70,7 +92,50 @@ def originals() -> list[tuple[Codec, bytes]]:
     ]
     codecs = {id(algorithm): Codec(algorithm.plan(2)) for algorithm in (DIS, APPROX, LIN)}
     pairs = [(codecs[id(DIS)], message) for message in bare] + [(codecs[id(a)], message) for a, message in carrying]
+    pairs += [pair for algorithm in (LEAN, LEAN_POINTS, LONE) for pair in overheard(algorithm)]
+    assert {type(message) for _, message in pairs} == set(MESSAGES)
+    assert {each.raw for _, each in pairs if isinstance(each, Digested)} == {False, True}
     return [(codec, codec.encode(message)) for codec, message in pairs]
+
+
+def overheard(algorithm: Algorithm, *, each: int = 3) -> list[tuple[Codec, Message]]:
+    """Messages of a real run without syncs, a few of each kind and of each set of arrays that it carries."""
+    plan, random = algorithm.plan(2), np.random.default_rng(1)
+    network = Overheard(plan, clients=2, seed=0)
+    for turn in range(12):
+        client, many = network.clients[turn % 2], (1, 3, 120)[turn % 3]
+        near = 0.25 * random.integers(-4, 5, (many, 2))  # points come again, by their numbers
+        points = np.where(random.random((many, 1)) < 0.02, 2.0 * random.normal(size=(many, 2)), near)
+        rewards = random.normal(size=many) * np.where(random.random(many) < 0.05, 1e5, 1.0)
+        network.settle(turn % 2, client.learn(points, rewards))
+        network.settle(turn % 2, client.flush())
+    network.cut(0)
+    network.greet(0)
+    network.drain()
+    network.settle(0, network.clients[0].flush())
+    found: dict[tuple[object, ...], list[Message]] = {}
+    for message in network.heard:
+        payload = payload_of(message)
+        kind = type(message), getattr(message, "raw", None), *payload.values, *payload.records
+        found.setdefault(kind, []).append(message)
+    codec = Codec(plan)
+    return [(codec, message) for messages in found.values() for message in messages[-each:]]
+
+
+class Overheard(Network):
+    """A network that notes all that passes."""
+
+    def __init__(self, plan: Plan, **more: Any) -> None:
+        self.heard: list[Message] = []
+        super().__init__(plan, **more)
+
+    def to_server(self, number: int, message: Up) -> Outcome[tuple[int, Down]]:
+        self.heard.append(message)
+        return super().to_server(number, message)
+
+    def to_client(self, number: int, message: Down) -> Outcome[Up]:
+        self.heard.append(message)
+        return super().to_client(number, message)
 
 
 def mutated(count: int, *, seed: int = 0) -> Iterator[tuple[Codec, bytes]]:

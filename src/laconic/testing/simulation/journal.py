@@ -15,6 +15,7 @@ import numpy as np
 
 from laconic.arrays import Floats
 from laconic.atoms import Version, weights_of
+from laconic.errors import LaconicError
 from laconic.protocol.client import Client
 from laconic.protocol.history import History
 from laconic.protocol.messages import BLANK, Label, Part
@@ -107,12 +108,22 @@ class Journal:
         twisted = name in self.liars
         rewards = client.learner.history.rewards
         if last.shows_points:
-            points, meant = part.payload.values["points"], part.payload.values["rewards"]
-            if twisted:
-                self.observed(points, meant.tolist(), name=name)
-            return PartNote(Contents(tuple(map(float, meant))))
+            return PartNote(self._shown(part, name=name))
         first = 0 if last.replaces else client.learner.covered
         return PartNote(Contents(tuple(map(float, rewards[first : part.upto])), known=not twisted))
+
+    def _shown(self, part: Part, *, name: str) -> Contents:
+        """The observations that a part shows; a liar's are what the server reads, on the wire's grid or not."""
+        try:
+            points, rewards = self.plan.phases[-1].shown(part.payload, self.plan.belief.dim)
+        except LaconicError:
+            return Contents(known=False)  # no server takes it
+        meant = tuple(map(float, rewards))
+        if name in self.liars:
+            for point, reward in zip(points, meant, strict=True):
+                self.seen[reward] = Seen(point, name, order=len(self.seen))
+            self.lies.update(meant)
+        return Contents(meant)
 
     def took(self, epoch: Label, number: int, note: PartNote) -> None:
         """The server took a part of a last phase."""
