@@ -12,8 +12,10 @@ from typing import Any
 
 import pytest
 
-from laconic import registry
+from laconic import Client, DisKernelUCB, LaconicUCB, registry
+from laconic.canonical import table_bytes
 from laconic.protocol import messages
+from laconic.protocol.codec import Codec
 from laconic.protocol.digests import Digest
 from laconic.protocol.phases import Phase
 from laconic.protocol.server import SERVER_TRANSITIONS, ServerState
@@ -181,6 +183,20 @@ def test_everything_that_the_reference_describes_is_in_the_code() -> None:
     listed = re.findall(r"^::: laconic\.(\S+)\n    options:\n      members: \[(.*?)\]", page, flags=re.MULTILINE)
     for name in [*homes, *(f"{home}.{member}" for home, members in listed for member in members.split(", "))]:
         resolve(name)
+
+
+# Figures
+
+
+def test_what_a_greeting_weighs_is_said_as_it_is() -> None:
+    weights = []
+    for algorithm in (LaconicUCB(), DisKernelUCB()):
+        plan = algorithm.plan(20)
+        (hello,) = Client(plan, name="edge-17", start=7).greet().send
+        weights.append((len(table_bytes(plan.table)), len(Codec(plan).encode(hello))))
+    (lean, lean_hello), (exact, exact_hello) = weights
+    said = f"{lean} bytes for LaconicUCB and {exact} for DisKernelUCB (of greetings of {lean_hello} and {exact_hello})"
+    assert said in " ".join(text("architecture.md").split()), f"docs/architecture.md should say {said}"
 
 
 # Extending
