@@ -144,7 +144,10 @@ def _many_points(m: Part, draw: Draw) -> Part:
 
 
 def _not_a_number(m: Part, draw: Draw) -> Part:
-    values = {name: np.full_like(array, np.nan) for name, array in m.payload.values.items()}
+    values = {  # whole numbers have no such value, and stay
+        name: np.full_like(array, np.nan) if array.dtype.kind == "f" else array
+        for name, array in m.payload.values.items()
+    }
     return _replace(m, payload=_replace(m.payload, values=values))
 
 
