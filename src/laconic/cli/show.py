@@ -131,4 +131,5 @@ def _value(name: str, page: dict[str, Any]) -> str:
     if name in page["needed"]:
         return "(needed)"
     meaning = f": {page['meanings'][name]}" if name in page["meanings"] else ""
-    return f"{'as the data has it' if value is None else value}{stated}{meaning}"
+    none = "none" if name == "budget" else "as the data has it"
+    return f"{none if value is None else value}{stated}{meaning}"

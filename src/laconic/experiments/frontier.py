@@ -48,8 +48,8 @@ WAITING = ("AskServer",)
 RUNS = "runs"  # the folder of finished runs
 BEST, BUT_FOR_WAITING = "●", "○"
 LEGEND = (
-    f"{BEST} no setting loses less for as few bytes, or sends fewer for as little regret\n"
-    f"{BUT_FOR_WAITING} none but such as need a round trip a decision"
+    f"{BEST} no other setting has both less regret and fewer bytes\n"
+    f"{BUT_FOR_WAITING} beaten only by settings that ask the server at every decision"
 )
 
 
