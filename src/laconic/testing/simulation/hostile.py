@@ -96,13 +96,21 @@ def _garbled_plan(m: Hello, draw: Draw) -> Hello:
     return _replace(m, plan=m.plan[: len(m.plan) // 2])
 
 
+def _held_by(dtype: np.dtype[Any], value: float) -> np.ndarray:
+    """The number of a type that is nearest to another, or infinite."""
+    if dtype.kind in "iu":
+        value = float(np.clip(value, np.iinfo(dtype).min, np.iinfo(dtype).max))
+    with np.errstate(over="ignore"):
+        return np.asarray(value).astype(dtype)
+
+
 def _other_numbers(m: Part, draw: Draw) -> Part:
     """The arrays of a part, some of their entries changed."""
     values = {name: array.copy() for name, array in m.payload.values.items()}
     for array in values.values():
         if array.size:
             place = tuple(int(draw.integers(size)) for size in array.shape)
-            array[place] = float(draw.choice([-3.0, 0.5, 1e6, -1e12, 1e200]))
+            array[place] = _held_by(array.dtype, float(draw.choice([-3.0, 0.5, 1e6, -1e12, 1e200])))
     return _replace(m, payload=_replace(m.payload, values=values))
 
 
