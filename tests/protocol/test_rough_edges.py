@@ -51,6 +51,7 @@ from laconic.protocol.records import (
 )
 from laconic.protocol.roster import Status
 from laconic.protocol.session import ClientState, Session
+from laconic.protocol.wire import Int8Wire
 from laconic.runtimes.network import SERVER, Network
 from laconic.triggers import BudgetedVariance
 
@@ -601,3 +602,11 @@ def test_points_as_they_are_come_with_no_certificate_that_could_be_refused() -> 
         for number, client in network.clients.items():
             network.settle(number, client.learn(points[draw.integers(5, size=4)], draw.normal(size=4)))
     assert all(client.state is not ClientState.AWAY for client in network.clients.values())
+
+
+@pytest.mark.parametrize(("form", "dtype"), [(0, np.int8), (1, np.int16)])
+def test_a_coordinate_that_no_rounding_gives_is_refused(form: int, dtype: Any) -> None:
+    low = np.iinfo(dtype).min
+    assert Int8Wire().unpacked(form, np.array([[low + 1]], dtype)) == -1.0
+    with pytest.raises(RemoteProtocolError, match="no rounding gives"):
+        Int8Wire().unpacked(form, np.array([[low]], dtype))

@@ -158,6 +158,8 @@ class Int8Wire:
             raise RemoteProtocolError(f"points of form {form} came as {array.dtype}")
         if form == 2:
             return array.astype(np.float64)
+        if (array == np.iinfo(array.dtype).min).any():  # no grid has it, so it could not be sent on as it is
+            raise RemoteProtocolError(f"a coordinate of {np.iinfo(array.dtype).min} steps, which no rounding gives")
         return np.asarray(array.astype(np.float64) * self._steps((127, 32767)[form]) + 0.0)
 
     def packed_rewards(self, rewards: Floats) -> np.ndarray:
