@@ -126,7 +126,7 @@ def _contests() -> list[Contest]:
             clients=50,
             rounds=200,
         ),
-        Contest("long", lambda: Cosine(dim=5), half, (_paper(half, saving=150),), clients=20, rounds=2000),
+        Contest("long", lambda: Cosine(dim=5), half, (_paper(half, saving=150, regret=None),), clients=20, rounds=2000),
         Contest(
             "d20",
             lambda: Cosine(dim=20),
