@@ -69,7 +69,7 @@ soak: venv ## simulate SCHEDULES fault schedules, and find the bugs that are pla
 bench: venv ## run benchmarks/ (BENCH="..." passes options)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks $(BENCH)
 
-judged: venv ## LaconicUCB against what is required of it; hours, and it goes on where it was stopped (JUDGED="...")
+judged: venv ## LaconicUCB beside its rivals, against targets; hours, and it goes on where it was stopped (JUDGED="...")
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.judged $(JUDGED)
 
 $(DOCS)/.installed: requirements/docs.txt
