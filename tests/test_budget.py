@@ -94,11 +94,12 @@ def test_a_budget_that_is_never_neared_changes_nothing() -> None:
 
 
 def test_a_tight_budget_saves_bytes() -> None:
+    # At five features digests are most of what is sent; at three a plain run hardly spends more than the allowance.
     tight, plain = (
-        run(LaconicUCB(Gaussian(0.5), lam=0.1, alpha=0.1, budget=budget), Cosine(dim=DIM), clients=8, rounds=60).bytes
+        run(LaconicUCB(Gaussian(0.5), lam=0.1, alpha=0.1, budget=budget), Cosine(dim=5), clients=8, rounds=60).bytes
         for budget in (10_000, None)
     )
-    assert tight < 0.9 * plain
+    assert tight < 0.7 * plain
 
 
 def test_delta_rises_with_what_came_down_beside_what_is_left_of_the_allowance() -> None:
