@@ -35,7 +35,7 @@ class Contents:
 
     rewards: tuple[float, ...] = ()
     known: bool = True
-    points: Floats | None = None  # where a log shows them
+    points: Floats | None = None  # where a log or parts show them
     lies: frozenset[int] = frozenset()  # which of them a hostile member put into a log
 
     @cached_property
@@ -119,11 +119,10 @@ class Journal:
         except LaconicError:
             return Contents(known=False)  # no server takes it
         meant = tuple(map(float, rewards))
-        if name in self.liars:
-            for point, reward in zip(points, meant, strict=True):
-                self.seen[reward] = Seen(point, name, order=len(self.seen))
+        if name in self.liars:  # one may send a reward again and again, each time of another point
             self.lies.update(meant)
-        return Contents(meant)
+            return Contents(meant, points=points)
+        return Contents(meant, points=self._points(meant))
 
     def took(self, epoch: Label, number: int, note: PartNote) -> None:
         """The server took a part of a last phase."""
@@ -142,7 +141,9 @@ class Journal:
         require(len(set(honest)) == len(honest), f"an observation is counted twice in epoch {epoch}")
         require(epoch not in self.contents, f"epoch {epoch} was installed before")
         known = before.known and all(part.known for part in parts.values())
-        self.contents[epoch], self.marks[epoch] = Contents(tuple(rewards), known), mark
+        shown = [each.points for each in (before, *parts.values()) if each.points is not None]
+        points = np.concatenate(shown) if shown and sum(map(len, shown)) == len(rewards) else None
+        self.contents[epoch], self.marks[epoch] = Contents(tuple(rewards), known, points), mark
 
     def logged(self, hub: Hub) -> None:
         """The server's log is this now."""
@@ -225,11 +226,12 @@ class Journal:
 
     def matrix(self, contents: Contents, rewards: Sequence[float]) -> Floats:
         """The points in a belief, and after them those of further observations."""
-        dim = self.plan.belief.dim
-        inside = contents.rewards if contents.points is None else ()
-        known = np.empty((0, dim)) if contents.points is None else contents.points
-        own = np.array([self.seen[each].point for each in (*inside, *rewards)]).reshape(-1, dim)
-        return np.concatenate([known, own])
+        inside = self._points(contents.rewards) if contents.points is None else contents.points
+        return np.concatenate([inside, self._points(rewards)])
+
+    def _points(self, rewards: Sequence[float]) -> Floats:
+        """The points at which rewards were observed."""
+        return np.array([self.seen[each].point for each in rewards]).reshape(-1, self.plan.belief.dim)
 
 
 def _places(member: Member) -> set[int]:
