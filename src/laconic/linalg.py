@@ -47,6 +47,12 @@ def _lifted_cholesky(A: Floats, largest: float) -> Floats:
     )
 
 
+def reversed_cholesky(A: Floats) -> Floats:
+    """A lower triangular C with CᵀC = A, which is LLᵀ from the last row on."""
+    backwards = lower_cholesky(np.ascontiguousarray(A[::-1, ::-1]))
+    return np.ascontiguousarray(backwards.T[::-1, ::-1])
+
+
 def solve_lower(L: Floats, B: Floats) -> Floats:
     """L⁻¹B for a lower triangular L."""
     solved = np.array(B, dtype=np.float64, order="C")
@@ -70,6 +76,11 @@ def solve_lower_in_place(L: Floats, B: Floats) -> None:
     solved = trsm(1.0, L.T, B.T, side=1, lower=0, overwrite_b=1)
     if not np.may_share_memory(solved, B):
         B[:] = solved.T
+
+
+def lower_product(L: Floats, B: Floats) -> Floats:
+    """LB for a lower triangular L, by the BLAS library that also solves; quickest where B is column-major."""
+    return np.asarray(blas.dtrmm(1.0, L.T, B, side=0, lower=0, trans_a=1))
 
 
 def subtract_product(C: Floats, A: Floats, B: Floats) -> None:

@@ -26,11 +26,14 @@ from laconic.protocol.session import ClientState
 from laconic.randomness import Role, generator
 from laconic.runtimes.lockstep.arms import Arms
 from laconic.runtimes.lockstep.continuing import continues, shortened
-from laconic.runtimes.lockstep.lone_tails import QuickTail
+from laconic.runtimes.lockstep.lone_tails import QuickTail, turn
 from laconic.runtimes.lockstep.scores import MOST_FEATURES
+from laconic.runtimes.lockstep.sights import Look, Sight, sight_of
 from laconic.runtimes.network import Network
 from laconic.runtimes.trace import Recorder
 
+#: So many numbers of arms are looked at in one go that a processor has them at hand.
+CACHED = 2**17
 
 class LoneFleet:
     """All clients of a run, each with a belief and a tail of its own."""
@@ -39,6 +42,7 @@ class LoneFleet:
         self.network = Network(plan, clients=clients, seed=seed, ledger=recorder.ledger, strict=True)
         self.plan, self.clients, self.seed, self.recorder = plan, clients, seed, recorder
         self._unreported: dict[int, Unreported] = {number: Unreported([], []) for number in self.network.clients}
+        self._sights: dict[int, tuple[Belief, Sight]] = {}  # of beliefs, by their ids
 
     def play_round(self, index: int, round_: Round) -> NDArray[np.int32]:
         """Let every client choose and observe once; its choices."""
@@ -105,14 +109,17 @@ class LoneFleet:
 
     def _indices(self, arms: Arms, tails: dict[int, QuickTail]) -> tuple[Floats, Floats]:
         """μ and ασ of all arms of each of these clients."""
-        size = arms.arms.shape[1]
-        mean, variance = np.empty((2, len(tails), size))
+        mean, variance = np.empty((2, len(tails), arms.arms.shape[1]))
         rows = _rows(tails)
+        sights: dict[int, tuple[Belief, Sight]] = {}
         for group in _groups(tails):
-            for number, view in _views(arms, tails[group[0]].belief, group):
-                row, tail = rows[number], tails[number]
-                mean[row], signal = tail.adjusted(view.features, view.mean, view.signal)
-                variance[row] = signal + view.residual
+            belief = tails[group[0]].belief
+            # A belief is kept beside its sight: while it is, nobody else has its id.
+            _, sight = sights[id(belief)] = self._sights.get(id(belief)) or (belief, sight_of(belief))
+            turn([tails[number] for number in group], sight)
+            for number, look in _looks(arms, sight, group, width=belief.width):
+                mean[rows[number]], variance[rows[number]] = tails[number].seen(look)
+        self._sights = sights  # of beliefs that somebody has
         assert isinstance(self.plan.exploration, Fixed)
         return mean, self.plan.exploration.alpha * np.sqrt(variance)
 
@@ -188,20 +195,20 @@ def _groups(tails: dict[int, QuickTail]) -> list[list[int]]:
     return list(groups.values())
 
 
-def _views(arms: Arms, belief: Belief, group: list[int]) -> Iterator[tuple[int, View]]:
-    """What a belief says of the arms of some clients, as many at once as memory allows."""
+def _looks(arms: Arms, sight: Sight, group: list[int], *, width: int) -> Iterator[tuple[int, Look]]:
+    """The arms of some clients under one belief, of as many at once as a cache holds."""
     if arms.shared is not None:
-        whole = belief.view(arms.shared)
+        whole = sight.look(arms.shared)
         for number in group:
             yield number, whole if arms.index is None else whole.taken(arms.index[number])
         return
     size, dim = arms.arms.shape[1:]
-    most = max(MOST_FEATURES // (max(belief.width, 32) * size), 1)
+    most = max(CACHED // (max(width, 32) * size), 1)
     for first in range(0, len(group), most):
         part = group[first : first + most]
-        view = belief.view(arms.arms[part].reshape(-1, dim))
+        look = sight.look(arms.arms[part].reshape(-1, dim))
         for place, number in enumerate(part):
-            yield number, view.between(place * size, (place + 1) * size)
+            yield number, look.between(place * size, (place + 1) * size)
 
 
 class RoundViews:

@@ -9,6 +9,7 @@ import numpy as np
 from laconic.arrays import Floats
 from laconic.beliefs import Belief, View
 from laconic.growing import GrowingRows
+from laconic.runtimes.lockstep.sights import Look, Sight
 from laconic.tail import News, Tail
 
 #: Rows are turned into as many as there are coordinates when there are twice as many and some more.
@@ -16,16 +17,20 @@ SPARE_ROWS = 32
 
 
 class QuickTail:
-    """What `laconic.tail.Tail` says, by rows q: σ² −= ‖Qv‖² and μ += w·v for a point of features v.
+    """What `laconic.tail.Tail` says, by rows q: with c = Qv for a point of features v, σ² −= ‖c‖² and μ += c·ρ.
 
-    QᵀQ = I − (I + UᵀU)⁻¹ for the features U of the tail's points. Learning v adds q = (v − Qᵀ(Qv))/s with
-    s² = 1 + σ², and w += q·(y − μ)/s.
+    QᵀQ = I − (I + UᵀU)⁻¹ for the features U of the tail's points. Learning v adds q = (v − Qᵀc)/s and (y − μ)/s to
+    Q and ρ, with s² = 1 + σ².
     """
 
-    def __init__(self, belief: Belief, *, rows: Floats, w: Floats, news: News, fresh: News) -> None:
+    def __init__(self, belief: Belief, *, rows: Floats, pulls: Floats, news: News, fresh: News) -> None:
         self.belief, self.news, self.fresh = belief, news, fresh
-        self._rows = GrowingRows.empty(len(w)).appended(rows)
-        self._w = w
+        self._begin(rows, pulls)
+
+    def _begin(self, rows: Floats, pulls: Floats) -> None:
+        self._rows = GrowingRows.empty(rows.shape[1]).appended(rows)
+        self._pulls = GrowingRows.empty(1).appended(pulls[:, None])
+        self._turned = GrowingRows.empty(rows.shape[1])  # the first of the rows, for a sight of the belief
 
     @classmethod
     def of(cls, tail: Tail) -> QuickTail | None:
@@ -35,24 +40,27 @@ class QuickTail:
         rows = np.empty((0, tail.belief.rank))
         if len(tail.rows):
             rows = tail.rows.factor.solve(tail.rows.features.values.copy())
-        return cls(tail.belief, rows=rows, w=rows.T @ tail.rows.pulls, news=tail.news, fresh=tail.fresh)
+        return cls(tail.belief, rows=rows, pulls=tail.rows.pulls, news=tail.news, fresh=tail.fresh)
 
     @property
     def information(self) -> float:
         """See `laconic.tail.Tail`."""
         return self.belief.information + self.news.log_det + self.news.residual
 
+    @property
+    def _rho(self) -> Floats:
+        return self._pulls.values[:, 0]
+
     def predict(self, view: View) -> tuple[Floats, Floats]:
         """μ and σ² of a view's points under belief and tail together."""
-        mean, signal = self.adjusted(view.features, view.mean, view.signal)
-        return mean, signal + view.residual
+        c = self._rows.values @ view.features
+        signal = np.maximum(view.signal - np.einsum("ij,ij->j", c, c), 0.0)
+        return view.mean + self._rho @ c, signal + view.residual
 
-    def adjusted(self, features: Floats, mean: Floats, signal: Floats) -> tuple[Floats, Floats]:
-        """The belief's mean and signal of some points, with the tail."""
-        if not self.news.count:
-            return mean, signal
-        c = self._rows.values @ features
-        return mean + self._w @ features, np.maximum(signal - np.einsum("ij,ij->j", c, c), 0.0)
+    def seen(self, look: Look) -> tuple[Floats, Floats]:
+        """The same of the points of a look; all rows were `turn`ed for the sight that gave it."""
+        c = look.numbers @ self._turned.values.T
+        return look.mean + c @ self._rho, np.maximum(look.variance - np.einsum("ij,ij->i", c, c), 0.0)
 
     def append(self, view: View, reward: float, *, replayed: bool = False) -> None:
         """Learn the reward of the one point of a view."""
@@ -67,13 +75,31 @@ class QuickTail:
         c = Q @ v
         pivot = 1.0 + max(signal - float(c @ c), 0.0)
         s = math.sqrt(pivot)
-        q = (v - c @ Q) / s
-        error = reward - (mean + float(self._w @ v))
-        self._rows, self._w = self._rows.appended(q[None]), self._w + q * (error / s)
-        if self._rows.size >= 2 * len(v) + SPARE_ROWS:  # RᵀR = QᵀQ
-            triangle = np.asarray(np.linalg.qr(self._rows.values, mode="r"))
-            self._rows = GrowingRows.empty(len(v)).appended(triangle)
+        error = reward - (mean + float(self._rho @ c))
+        self._rows = self._rows.appended(((v - c @ Q) / s)[None])
+        self._pulls = self._pulls.appended(np.array([[error / s]]))
+        if self._rows.size >= 2 * len(v) + SPARE_ROWS:  # Q = UR, so that ‖Qv‖ = ‖Rv‖ and (Qv)·ρ = (Rv)·Uᵀρ
+            U, R = np.linalg.qr(self._rows.values)
+            self._begin(R, self._rho @ U)
         gain = {"log_det": math.log(pivot), "variance": signal + residual, "residual": residual}
         self.news = self.news.and_one(**gain)
         if not replayed:
             self.fresh = self.fresh.and_one(**gain)
+
+    @property
+    def unturned(self) -> Floats:
+        """The rows that were not turned yet."""
+        return self._rows.values[self._turned.size :]
+
+    def take(self, turned: Floats) -> None:
+        """Note what the rows that were not turned yet are turned into."""
+        self._turned = self._turned.appended(turned)
+
+
+def turn(tails: list[QuickTail], sight: Sight) -> None:
+    """Turn all rows of tails on one belief, so that they may be `seen` by its sight."""
+    fresh = [tail.unturned for tail in tails]
+    turned, last = sight.turned(np.concatenate(fresh)), 0
+    for tail, rows in zip(tails, fresh, strict=True):
+        tail.take(turned[last : last + len(rows)])
+        last += len(rows)

@@ -1,0 +1,105 @@
+"""Finite beliefs in a form that costs few operations an arm, for the many clients that choose under one of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from laconic.arrays import Floats, Ints
+from laconic.beliefs import Belief, FiniteBelief, NystromEmbedding
+from laconic.kernels import Kernel
+from laconic.linalg import lower_product, reversed_cholesky, solve_lower
+
+
+@dataclass(frozen=True, eq=False)
+class Look:
+    """What is known of m points: numbers that tails multiply, and μ and σ² under the belief alone."""
+
+    numbers: Floats  # (m, r)
+    mean: Floats  # (m,)
+    variance: Floats  # (m,)
+
+    def between(self, first: int, stop: int) -> Look:
+        """The look at some points in a row."""
+        return Look(self.numbers[first:stop], self.mean[first:stop], self.variance[first:stop])
+
+    def taken(self, indices: Ints) -> Look:
+        """The look at points in any order, some of them perhaps twice."""
+        return Look(self.numbers[indices], self.mean[indices], self.variance[indices])
+
+
+class Sight(Protocol):
+    """How points are looked at under a belief."""
+
+    def look(self, X: Floats) -> Look:
+        """The look at the rows of X."""
+        ...
+
+    def turned(self, rows: Floats) -> Floats:
+        """Rows q to multiply features v by, as rows p with p·numbers = q·v."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Plain:
+    """By the belief's own features."""
+
+    belief: Belief
+
+    def look(self, X: Floats) -> Look:
+        view = self.belief.view(X)
+        return Look(view.features.T, view.mean, view.variance)
+
+    def turned(self, rows: Floats) -> Floats:
+        return rows
+
+
+@dataclass(frozen=True, eq=False)
+class Folded:
+    """By the kernel values k = k_S(x) of a dictionary S, with all that is to be solved multiplied out beforehand.
+
+    With z = L_S⁻¹k and v = L⁻¹z = Pk, LLᵀ = G + λI: μ = (Pᵀβ)·k, β = L⁻¹b, and σ² = k(x,x)/λ − ‖Fk‖² where
+    F = CL_S⁻¹ and CᵀC = I/λ − (G + λI)⁻¹, all of them lower triangular.
+    """
+
+    kernel: Kernel
+    lam: float
+    dictionary: Floats  # (r, d)
+    P: Floats  # (r, r)
+    F: Floats  # (r, r)
+    mean: Floats  # (r,) Pᵀβ
+
+    @classmethod
+    def of(cls, belief: FiniteBelief, embedding: NystromEmbedding) -> Folded:
+        """A belief on a dictionary, multiplied out."""
+        identity, lam = np.eye(embedding.size), belief.lam
+        inverse, root = solve_lower(belief.factor, identity), solve_lower(embedding.root, identity)
+        P = lower_product(inverse, root)
+        C = reversed_cholesky(identity / lam - inverse.T @ inverse)
+        return cls(
+            kernel=embedding.kernel,
+            lam=lam,
+            dictionary=embedding.dictionary,
+            P=P,
+            F=lower_product(C, root),
+            mean=belief.weights @ P,
+        )
+
+    def look(self, X: Floats) -> Look:
+        K = self.kernel(X, self.dictionary)
+        f = lower_product(self.F, K.T).T
+        variance = self.kernel.diag(X) / self.lam - np.einsum("ij,ij->i", f, f)
+        return Look(K, K @ self.mean, np.maximum(variance, 0.0))
+
+    def turned(self, rows: Floats) -> Floats:
+        return np.asarray(rows @ self.P)
+
+
+def sight_of(belief: Belief) -> Sight:
+    """How to look at many points under a belief."""
+    if isinstance(belief, FiniteBelief) and isinstance(belief.embedding, NystromEmbedding):
+        if belief.embedding.dtype == "float64":
+            return Folded.of(belief, belief.embedding)
+    return Plain(belief)
