@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,11 +123,19 @@ class GrowingPoints:
         """Where this version has the rows of X first; −1 for those that it has not."""
         return np.array([self.row_at(each) for each in keys(X)], dtype=np.int64)
 
-    def appended(self, X: Floats) -> GrowingPoints:
-        """The version with the rows of X at the end."""
+    def lacked(self, identities: list[bytes]) -> dict[bytes, int]:
+        """Which of these points this version has not, each with its first place among them."""
+        known, size, fresh = self.known, self.rows.size, dict[bytes, int]()
+        for place, each in enumerate(identities):
+            if known.get(each, size) >= size:
+                fresh.setdefault(each, place)
+        return fresh
+
+    def appended(self, X: Floats, identities: Iterable[bytes] | None = None) -> GrowingPoints:
+        """The version with the rows of X at the end, whose identities somebody may have at hand."""
         size = self.rows.size
         known = self.known if self.rows.is_newest else {k: row for k, row in self.known.items() if row < size}
         rows = self.rows.appended(X)  # first: if what follows is interrupted, this version is no longer the newest
-        for row, each in enumerate(keys(X), start=size):
+        for row, each in enumerate(keys(X) if identities is None else identities, start=size):
             known.setdefault(each, row)
         return GrowingPoints(rows=rows, known=known)

@@ -91,10 +91,10 @@ class Conditioned:
         return Conditioned(
             points=self.points.appended(view.points),
             features=self.features.appended(view.features.T),
-            errors=_and_one(self.errors, error),
-            counts=_and_one(self.counts, 1.0),
-            factor=self.factor.appended(_and_one(c, s)[None, :]),
-            pulls=_and_one(self.pulls, (error - float(c @ self.pulls)) / s),
+            errors=and_one(self.errors, error),
+            counts=and_one(self.counts, 1.0),
+            factor=self.factor.appended(and_one(c, s)[None, :]),
+            pulls=and_one(self.pulls, (error - float(c @ self.pulls)) / s),
         )
 
     def __len__(self) -> int:
@@ -106,7 +106,7 @@ class Conditioned:
         return View(points=self.points.values, features=self.features.values.T, mean=zero, signal=zero, residual=zero)
 
 
-def _and_one(numbers: Floats, last: float) -> Floats:
+def and_one(numbers: Floats, last: float) -> Floats:
     """The numbers and one more."""
     longer = np.empty(len(numbers) + 1)
     longer[:-1], longer[-1] = numbers, last

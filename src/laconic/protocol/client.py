@@ -6,8 +6,7 @@ time; a runtime that has more puts a lock around it.
 
 from __future__ import annotations
 
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -28,6 +27,7 @@ from laconic.protocol.learner import Decision, Learner
 from laconic.protocol.messages import Down, Install, Merged, Payload, Up, Welcome
 from laconic.protocol.outcome import Outcome, Work
 from laconic.protocol.parcels import Libraries, first_points, library_mark, packed, with_points
+from laconic.protocol.persistent import changed
 from laconic.protocol.plan import Plan, require_plan
 from laconic.protocol.records import Born, Finished, Moved, Received, Record
 from laconic.protocol.session import ClientState, Local, OwnSync, Session, Step
@@ -113,9 +113,7 @@ class Client:
 
     def _draft(self) -> Client:
         """A copy, to which an event happens: if that raises or is interrupted, the client is what it was."""
-        draft = copy(self)
-        draft._standing = replace(self._standing, learner=copy(self.learner))
-        return draft
+        return changed(self, _standing=changed(self._standing, learner=changed(self.learner)))
 
     def _become(self, draft: Client, outcome: Outcome[Up]) -> Outcome[Up]:
         # One assignment, so that an interrupt comes before all of an event or after it, and never in between. One that
@@ -229,7 +227,7 @@ class Client:
         size = self._weight(message)
         if self.session.owed is not None:  # it waits until the work under way is done
             self.learner.received += size
-            self.session = replace(self.session, inbox=(*self.session.inbox, message))
+            self.session = changed(self.session, inbox=(*self.session.inbox, message))
             return Outcome(keep=(Received(message=message),))
         self._check(message)
         step = self._stepped(type(message), message)
@@ -273,7 +271,7 @@ class Client:
         dropped = None
         while self.session.owed is None and self.session.inbox:
             message, *rest = self.session.inbox
-            self.session = replace(self.session, inbox=tuple(rest))
+            self.session = changed(self.session, inbox=tuple(rest))
             if sessions.stale(self.session, message) is None:
                 step = self._taken(message)
                 send, dropped = [*send, *step.send], step.dropped or dropped
@@ -293,11 +291,11 @@ class Client:
         """Move the session by its table; the learner is told what concerns it."""
         held = self.held
         if isinstance(what, Welcome) and held is not None:  # before anything goes up by numbers that the server lost
-            self.held = replace(held, library=first_points(held.library, what.library))
+            self.held = changed(held, library=first_points(held.library, what.library))
         step = sessions.stepped(self.session, self, event, what)
         begins = step.session.owed is not None and step.session.owed is not self.session.owed
         # Work sees the observations that there were when it began: done again after a restart it gives the same bits.
-        self.session = replace(step.session, seen=self.count) if begins else step.session
+        self.session = changed(step.session, seen=self.count) if begins else step.session
         self.learner.number, self.learner.clients = step.session.number, step.session.clients
         self.learner.sent += sum(map(self._weight, step.send))
         return step
@@ -351,7 +349,7 @@ class Client:
             known, upto = GrowingPoints.empty(self.plan.belief.dim), 0
         if self.plan.wire.by_reference:
             known, upto = with_points(known, history.points[upto:sent]), sent
-        self._standing = replace(self._standing, sent=known, sent_upto=upto)
+        self._standing = changed(self._standing, sent=known, sent_upto=upto)
         down = GrowingPoints.empty(self.plan.belief.dim) if self.held is None else self.held.library
         return Libraries(up=known, down=down)
 

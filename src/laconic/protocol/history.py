@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.arrays import Floats
-from laconic.growing import GrowingRows
+from laconic.growing import GrowingRows, keys
 
 Hashes = NDArray[np.uint64]
 NO_HASHES: Hashes = np.empty(0, dtype=np.uint64)
@@ -22,13 +22,11 @@ def chained(tip: int, points: Floats, rewards: Floats) -> Hashes:
     """
     rows = np.empty((len(rewards), points.shape[1] + 1))
     rows[:, :-1], rows[:, -1] = points, rewards
-    rows += 0.0  # −0.0 is 0.0
-    hashes = np.empty(len(rows), dtype=np.uint64)
-    before = tip.to_bytes(8, "little")
-    for number, row in enumerate(rows):
-        before = blake2b(before + row.tobytes(), digest_size=8).digest()
-        hashes[number] = int.from_bytes(before, "little")
-    return hashes
+    before, hashes = tip.to_bytes(8, "little"), bytearray()
+    for identity in keys(rows):
+        before = blake2b(before + identity, digest_size=8).digest()
+        hashes += before
+    return np.frombuffer(hashes, dtype="<u8").astype(np.uint64, copy=False)
 
 
 def agreeing(a: Hashes, b: Hashes) -> int:

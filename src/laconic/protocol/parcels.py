@@ -31,6 +31,7 @@ TYPES: Mapping[str, tuple[str, ...]] = {
     "exact": ("float32",),
     "ids": ("uint8", "uint16", "uint32"),
 }
+IDS = frozenset(map(np.dtype, TYPES["ids"]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,11 +90,8 @@ def library_mark(library: GrowingPoints) -> int:
 
 def with_points(library: GrowingPoints, X: Floats) -> GrowingPoints:
     """A library with those rows of X that it lacks, each once."""
-    fresh: dict[bytes, int] = {}
-    for row, identity in enumerate(keys(X)):
-        if library.row_at(identity) < 0:
-            fresh.setdefault(identity, row)
-    return library.appended(X[list(fresh.values())]) if fresh else library
+    fresh = library.lacked(keys(X))
+    return library.appended(X[list(fresh.values())], fresh) if fresh else library
 
 
 def first_points(library: GrowingPoints, count: int) -> GrowingPoints:
@@ -155,7 +153,7 @@ def unpacked(
                 raise RemoteProtocolError(f"{name} has the shape {array.shape}, where rows of {dim} are expected")
             parts[form] = wire.unpacked(form, array)
     numbers = values.get("ids", np.empty(0, dtype=np.uint8))
-    if numbers.dtype.name not in TYPES["ids"] or numbers.ndim != 1:  # wider ones might turn negative
+    if numbers.dtype not in IDS or numbers.ndim != 1:  # wider ones might turn negative
         raise RemoteProtocolError(f"numbers of known points came as {numbers.dtype} of shape {numbers.shape}")
     if known is None and len(numbers):
         raise RemoteProtocolError("numbers of known points, where each comes as it is")

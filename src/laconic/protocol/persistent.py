@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
+T = TypeVar("T")
 
 #: A leaf has entries by key, each with its place in the order; a branch has children by the next bits of the hash.
 Leaf = dict[Any, tuple[int, Any]]
@@ -19,6 +20,16 @@ Node = Leaf | tuple[Any, ...]
 _BITS = 4
 _WIDTH = 2**_BITS
 _DEEPEST = 64 // _BITS
+
+
+def changed(value: T, **fields: Any) -> T:
+    """A copy of a value with some of its fields changed; `dataclasses.replace` would make and check it anew."""
+    if not fields.keys() <= value.__dict__.keys():
+        raise TypeError(f"{type(value).__name__} has no {', '.join(sorted(fields.keys() - value.__dict__.keys()))}")
+    new = object.__new__(type(value))
+    new.__dict__.update(value.__dict__)
+    new.__dict__.update(fields)
+    return new
 
 
 def _child(key: object, depth: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -12,7 +12,7 @@ from laconic.checks import require_positive, require_whole
 from laconic.protocol.history import NO_CHAIN, Growing64, History
 from laconic.protocol.messages import BLANK, Down, Hello, Label, Payload
 from laconic.protocol.parcels import Libraries
-from laconic.protocol.persistent import Group, Map
+from laconic.protocol.persistent import Group, Map, changed
 from laconic.protocol.plan import Plan
 from laconic.protocol.records import Contribution, Record
 
@@ -114,11 +114,11 @@ class Roster:
             changes["present"] = self.present + (after is Status.PRESENT) - (before is Status.PRESENT)
             changes["clients"] = self.clients + (before is Status.LEFT) - (after is Status.LEFT)
             changes["held"] = self.held.put(number) if after is Status.HELD else self.held.without(number)
-        return replace(self, **changes)
+        return changed(self, **changes)
 
     def covering(self, members: Iterable[Member]) -> Roster:
         """The roster when all members' observations were counted anew, and nothing else about them changed."""
-        return replace(self, members=Map.of({member.number: member for member in members}))
+        return changed(self, members=Map.of({member.number: member for member in members}))
 
 
 def _relinked(links: Map[int, int], old: Member | None, new: Member) -> Map[int, int]:
@@ -233,18 +233,18 @@ class Turn:
 
     def change(self, **fields: Any) -> None:
         """Replace some fields of the state."""
-        self.hub = replace(self.hub, **fields)
+        self.hub = changed(self.hub, **fields)
 
     def change_member(self, number: int, **fields: Any) -> Member:
         """Replace some fields of a member."""
-        member = replace(self.hub.members[number], **fields)
+        member = changed(self.hub.members[number], **fields)
         self.change(roster=self.hub.roster.put(member))
         return member
 
     def change_sync(self, **fields: Any) -> Sync:
         """Replace some fields of the sync under way."""
         assert self.hub.sync is not None
-        sync = replace(self.hub.sync, **fields)
+        sync = changed(self.hub.sync, **fields)
         self.change(sync=sync)
         return sync
 

@@ -7,7 +7,7 @@ takes, what handles them and where they may lead. Every change of state goes thr
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol
 
@@ -37,6 +37,7 @@ from laconic.protocol.messages import (
     Upload,
     Welcome,
 )
+from laconic.protocol.persistent import changed
 
 
 class ClientState(Enum):
@@ -180,7 +181,7 @@ class Adopted:
 
 def greet(s: Session, own: Own, _: None = None) -> Step:
     """A link is up: say who this is and what it holds, once no work is under way that would change that."""
-    s = replace(s, state=ClientState.GREETING, inbox=(), greetings=s.greetings + 1)
+    s = changed(s, state=ClientState.GREETING, inbox=(), greetings=s.greetings + 1)
     return Step(s, send=(_hello(s, own),) if s.owed is None else ())
 
 
@@ -201,32 +202,32 @@ def _hello(s: Session, own: Own) -> Hello:
 
 def lose(s: Session, own: Own, _: None = None) -> Step:
     """The link is down; what was on its way is lost, and the next greeting finds out what."""
-    return Step(replace(s, state=ClientState.AWAY, inbox=()))
+    return Step(changed(s, state=ClientState.AWAY, inbox=()))
 
 
 def leave(s: Session, own: Own, _: None = None) -> Step:
     """Leave; what was observed stays here."""
     linked = s.state in _LINKED
-    left = replace(s, state=ClientState.OUTSIDE, sync=None, owed=None, inbox=(), wants=Wants.NOTHING)
+    left = changed(s, state=ClientState.OUTSIDE, sync=None, owed=None, inbox=(), wants=Wants.NOTHING)
     return Step(left, send=(Leave(),) if linked else ())
 
 
 def trigger(s: Session, own: Own, _: None = None) -> Step:
     """The trigger fired: ask, unless that was done."""
-    return _asking(replace(s, wants=Wants.FLUSH if s.wants is Wants.FLUSH else Wants.ASK), own)
+    return _asking(changed(s, wants=Wants.FLUSH if s.wants is Wants.FLUSH else Wants.ASK), own)
 
 
 def upload(s: Session, own: Own, _: None = None) -> Step:
     """Enough observations have come together to go up, with nothing asked for."""
     message = Upload(first=s.sent, payload=own.observations(s.sent), ask=False)
-    return Step(replace(s, sent=own.count), send=(message,))
+    return Step(changed(s, sent=own.count), send=(message,))
 
 
 def flush(s: Session, own: Own, _: None = None) -> Step:
     """Share everything now, whatever the trigger says."""
     if not s.alone and own.phases == 0:  # nothing is ever exchanged
         return Step(s)
-    wanting = replace(s, wants=Wants.FLUSH, goal=own.count)
+    wanting = changed(s, wants=Wants.FLUSH, goal=own.count)
     if s.state in (ClientState.IDLE, ClientState.WAITING) and s.owed is None:
         return _asking(wanting, own)
     return Step(wanting)  # once it can
@@ -234,11 +235,11 @@ def flush(s: Session, own: Own, _: None = None) -> Step:
 
 def _asking(s: Session, own: Own) -> Step:
     """Send what is wanted."""
-    waiting = replace(s, state=ClientState.WAITING)
+    waiting = changed(s, state=ClientState.WAITING)
     if not s.alone:
         return Step(waiting, send=(Request(epoch=s.held),))
     upload = Upload(first=s.sent, payload=own.observations(s.sent), ask=True, flush=s.wants is Wants.FLUSH)
-    return Step(replace(waiting, sent=own.count), send=(upload,))
+    return Step(changed(waiting, sent=own.count), send=(upload,))
 
 
 def _settled(s: Session, own: Own) -> Step:
@@ -246,8 +247,8 @@ def _settled(s: Session, own: Own) -> Step:
     if s.owed is not None:
         return Step(s)
     if s.wants is Wants.NOTHING and own.fires:
-        s = replace(s, wants=Wants.ASK)
-    return Step(replace(s, state=ClientState.IDLE)) if s.wants is Wants.NOTHING else _asking(s, own)
+        s = changed(s, wants=Wants.ASK)
+    return Step(changed(s, state=ClientState.IDLE)) if s.wants is Wants.NOTHING else _asking(s, own)
 
 
 # -- what the server says ----------------------------------------------------------------------------------------------
@@ -258,10 +259,10 @@ def welcome(s: Session, own: Own, m: Welcome) -> Step:
     if m.prove or m.known > own.count or own.chain.at(m.known) != m.tip:
         return Step(s, send=(Chain(payload=Payload(records={"hashes": own.chain.values})),))
     _require_clients(m.clients)
-    s = replace(s, number=m.number, clients=m.clients, incarnation=m.incarnation, sent=m.known, term=m.term)
+    s = changed(s, number=m.number, clients=m.clients, incarnation=m.incarnation, sent=m.known, term=m.term)
     stays = s.sync is not None and m.syncing == s.sync.epoch
-    s = replace(s, sync=s.sync if stays else None, latest=s.latest if stays else BLANK)
-    return Step(replace(s, state=ClientState.SYNCING)) if stays else _settled(s, own)
+    s = changed(s, sync=s.sync if stays else None, latest=s.latest if stays else BLANK)
+    return Step(changed(s, state=ClientState.SYNCING)) if stays else _settled(s, own)
 
 
 def asked(s: Session, own: Own, m: Ask) -> Step:
@@ -279,7 +280,7 @@ def _begun(s: Session, own: Own, m: Ask) -> Step:
     if m.phase != 0:
         raise RemoteProtocolError(f"asked for phase {m.phase} of a sync that this client does not know")
     sync = OwnSync(epoch=m.epoch, fired=m.fired, upto=own.count)
-    return Step(replace(s, state=ClientState.SYNCING, sync=sync, latest=m.epoch, owed=m))
+    return Step(changed(s, state=ClientState.SYNCING, sync=sync, latest=m.epoch, owed=m))
 
 
 def merged(s: Session, own: Own, m: Merged) -> Step:
@@ -287,7 +288,7 @@ def merged(s: Session, own: Own, m: Merged) -> Step:
     sync = _current(s, m.epoch)
     if m.phase != sync.phase or sync.phase + 1 >= own.phases:
         raise RemoteProtocolError(f"the result of phase {m.phase} came in phase {sync.phase}")
-    return Step(replace(s, owed=m))
+    return Step(changed(s, owed=m))
 
 
 def install(s: Session, own: Own, m: Install) -> Step:
@@ -298,7 +299,7 @@ def install(s: Session, own: Own, m: Install) -> Step:
     if m.covered != sync.upto:
         raise RemoteProtocolError(f"the belief claims {m.covered} observations, {sync.upto} were sent")
     _require_clients(m.clients)
-    return Step(replace(s, owed=m))
+    return Step(changed(s, owed=m))
 
 
 def newer(s: Session, own: Own, m: Newer) -> Step:
@@ -307,16 +308,16 @@ def newer(s: Session, own: Own, m: Newer) -> Step:
     if m.base != s.held:
         return greet(s, own)
     _require_clients(m.clients)
-    return Step(replace(s, sync=None, state=ClientState.IDLE, owed=m))
+    return Step(changed(s, sync=None, state=ClientState.IDLE, owed=m))
 
 
 def released(s: Session, own: Own, m: Released) -> Step:
     """The sync goes on without us, or not at all."""
     if m.pending and s.wants is not Wants.NOTHING:  # the server remembers who asked
-        return Step(replace(s, state=ClientState.WAITING, sync=None))
+        return Step(changed(s, state=ClientState.WAITING, sync=None))
     # A flush is still wanted, and asked for with the next belief; nobody at the other end waits to serve it.
     wants = s.wants if s.wants is Wants.FLUSH else Wants.NOTHING
-    return Step(replace(s, state=ClientState.IDLE, sync=None, wants=wants))
+    return Step(changed(s, state=ClientState.IDLE, sync=None, wants=wants))
 
 
 def digested(s: Session, own: Own, m: Digested) -> Step:
@@ -325,18 +326,18 @@ def digested(s: Session, own: Own, m: Digested) -> Step:
     if m.base != s.held.number:
         return greet(s, own)
     _require_clients(m.clients)
-    return Step(replace(s, owed=m))
+    return Step(changed(s, owed=m))
 
 
 def nothing_new(s: Session, own: Own, m: NothingNew) -> Step:
     """A flush arrived, and there is nothing to send back."""
     _require_exchange(s, m, alone=True)
-    return _settled(replace(s, wants=Wants.NOTHING), own)
+    return _settled(changed(s, wants=Wants.NOTHING), own)
 
 
 def set_aside(s: Session, own: Own, m: SetAside) -> Step:
     """The server does not hear us until we greet anew."""
-    return Step(replace(s, state=ClientState.AWAY, sync=None, owed=None, inbox=()), dropped=m.reason)
+    return Step(changed(s, state=ClientState.AWAY, sync=None, owed=None, inbox=()), dropped=m.reason)
 
 
 def refused(s: Session, own: Own, m: Refused) -> Step:
@@ -367,7 +368,7 @@ def _require_clients(clients: int) -> None:
 
 def contributed(s: Session, own: Own, sync: OwnSync) -> Step:
     """Our part of a phase is ready."""
-    s = replace(s, sync=sync, owed=None)
+    s = changed(s, sync=sync, owed=None)
     return Step(s, send=(_part(sync, own),)) if s.state is ClientState.SYNCING else _greeting(s, own)
 
 
@@ -375,7 +376,7 @@ def adopted(s: Session, own: Own, m: Adopted) -> Step:
     """A new belief is installed."""
     flushed = s.wants is Wants.FLUSH and (s.sent if s.alone else m.covered) < s.goal
     wants = Wants.FLUSH if flushed else Wants.NOTHING
-    s = replace(
+    s = changed(
         s,
         held=m.held,
         covered=m.covered,
@@ -395,8 +396,8 @@ def _greeting(s: Session, own: Own) -> Step:
 
 def failed(s: Session, own: Own, error: Exception) -> Step:
     """Work could not be done: what the server sent makes no sense here, so begin anew with a greeting."""
-    away = replace(s, state=ClientState.AWAY, sync=None, owed=None, inbox=())
-    return Step(away if s.state in _LINKED else replace(s, sync=None, owed=None), dropped=str(error))
+    away = changed(s, state=ClientState.AWAY, sync=None, owed=None, inbox=())
+    return Step(away if s.state in _LINKED else changed(s, sync=None, owed=None), dropped=str(error))
 
 
 def _part(sync: OwnSync, own: Own) -> Part:

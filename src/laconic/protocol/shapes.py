@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
 
 from laconic.errors import InputError
 
@@ -48,6 +52,18 @@ class Layout:
     def size(self) -> int:
         """How many arrays and numbers there are."""
         return len(self.values) + len(self.records) + len(self.control)
+
+    @cached_property
+    def order(self) -> tuple[tuple[str, Shape], ...]:
+        """The arrays in the order in which their entries travel: those of the rest last."""
+        named = {**self.values, **self.records}
+        last = [] if self.rest is None else [(self.rest, named[self.rest])]
+        return (*((name, shape) for name, shape in named.items() if name != self.rest), *last)
+
+    @cached_property
+    def kinds(self) -> Mapping[str, Mapping[np.dtype[Any], int]]:
+        """The number of each type that the entries of an array may have."""
+        return {name: {np.dtype(kind): at for at, kind in enumerate(kinds)} for name, kinds in self.types.items()}
 
     @property
     def shapes(self) -> tuple[Shape, ...]:

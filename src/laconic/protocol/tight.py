@@ -8,7 +8,7 @@ then all entries, those of the layout's ``rest`` last.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sized
 from typing import NamedTuple
 
 import numpy as np
@@ -40,14 +40,6 @@ class Place(NamedTuple):
     stop: int
 
 
-def _arrays(layout: Layout) -> Iterator[tuple[str, Shape]]:
-    """The arrays of a layout in the order in which their entries travel."""
-    named = {**layout.values, **layout.records}
-    yield from ((name, shape) for name, shape in named.items() if name != layout.rest)
-    if layout.rest is not None:
-        yield layout.rest, named[layout.rest]
-
-
 def chosen(payload: Payload, layout: Layout, *, dim: int) -> list[Chosen] | None:
     """The arrays of a payload as a tight layout has them; None if it has others, or the layout is not tight."""
     given = {**payload.values, **payload.records}
@@ -55,13 +47,14 @@ def chosen(payload: Payload, layout: Layout, *, dim: int) -> list[Chosen] | None
     if not layout.types or not follows or payload.control or dim == 0 or not given.keys() >= set(layout.always):
         return None
     known, found = {"d": dim}, list[Chosen]()
-    for name, shape in _arrays(layout):
+    for name, shape in layout.order:
         if name not in given:
             continue
-        sizes = _sizes(given[name].shape, shape, known)
-        if sizes is None or given[name].dtype.name not in layout.types[name]:
+        array = given[name]
+        sizes = _sizes(array.shape, shape, known)
+        if sizes is None or array.dtype not in layout.kinds[name]:
             return None
-        found.append(Chosen(name, given[name], () if name == layout.rest else sizes))
+        found.append(Chosen(name, array, () if name == layout.rest else sizes))
     return found
 
 
@@ -85,20 +78,20 @@ def _size(axis: str | int, known: Mapping[str, int]) -> int:
 
 def head(arrays: list[Chosen], layout: Layout) -> bytes:
     """What stands before the entries."""
-    there = {each.name for each in arrays}
-    bits = [(int(name in there), 1) for name, _ in _arrays(layout) if name not in layout.always]
+    there, number, used = {each.name for each in arrays}, 0, 0
+    for name, _ in layout.order:
+        if name not in layout.always:
+            number |= (name in there) << used
+            used += 1
     for each in arrays:
-        types = layout.types[each.name]
-        bits.append((types.index(each.array.dtype.name), _width(types)))
-    number = used = 0
-    for value, width in bits:
-        number |= value << used
-        used += width
+        kinds = layout.kinds[each.name]
+        number |= kinds[each.array.dtype] << used
+        used += _width(kinds)
     sizes = b"".join(_varint(size) for each in arrays for size in each.sizes)
     return number.to_bytes(-(-used // 8), "little") + sizes
 
 
-def _width(types: tuple[str, ...]) -> int:
+def _width(types: Sized) -> int:
     """How many bits tell these types apart."""
     return (len(types) - 1).bit_length()
 
@@ -115,7 +108,7 @@ def places(data: bytes, layout: Layout, *, dim: int) -> list[Place]:
     """Where the arrays of a layout are in a run of bytes; a ValueError where they do not fill it."""
     types, start = _types(data, layout)
     known, sized = {"d": dim}, dict[str, tuple[int, ...]]()
-    for name, shape in _arrays(layout):
+    for name, shape in layout.order:
         if name not in types or name == layout.rest:
             continue
         for axis in shape:
@@ -137,7 +130,7 @@ def places(data: bytes, layout: Layout, *, dim: int) -> list[Place]:
 def _types(data: bytes, layout: Layout) -> tuple[dict[str, str], int]:
     """The type of each array that is there, in the order in which they travel, and where sizes begin."""
     number, used, there = int.from_bytes(data[:MOST_HEAD], "little"), 0, list[str]()
-    for name, _ in _arrays(layout):
+    for name, _ in layout.order:
         if name in layout.always:
             there.append(name)
             continue

@@ -142,10 +142,13 @@ class Int8Wire:
         return np.asarray((np.abs(points) > np.asarray(self.ranges) * (1 + 1e-9)).any(axis=1))
 
     def form_of(self, points: Floats) -> np.ndarray:
-        form = np.full(len(points), 2)
-        for number, levels in ((1, 32767), (0, 127)):
-            form[(self._on_grid(points, levels) == points).all(axis=1)] = number
-        return form
+        narrow = self._is_on_grid(points, 127)
+        if narrow.all():  # as nearly always
+            return np.zeros(len(points), dtype=np.int64)
+        return np.where(narrow, 0, np.where(self._is_on_grid(points, 32767), 1, 2))
+
+    def _is_on_grid(self, points: Floats, levels: int) -> Bools:
+        return np.asarray((self._on_grid(points, levels) == points).all(axis=1))
 
     def packed(self, points: Floats) -> list[np.ndarray]:
         form = self.form_of(points)
@@ -177,7 +180,7 @@ def fits_half(rewards: Floats) -> Bools:
 
 def _widened(what: str, array: np.ndarray, dtypes: tuple[str, ...]) -> Floats:
     """The same numbers in float64, of an array that must be of one of these types."""
-    if array.dtype.name not in dtypes:
+    if array.dtype not in dtypes:
         raise RemoteProtocolError(f"{what} came as {array.dtype}, where {' or '.join(dtypes)} is expected")
     return array.astype(np.float64, copy=False)
 

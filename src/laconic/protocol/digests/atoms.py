@@ -83,6 +83,21 @@ class Edition:
         version = self.outcome
         return _mark(version.atoms, version.weights, version.mean) if isinstance(version, Version) else 0
 
+    @cached_property
+    def facts(self) -> np.ndarray:
+        """What is known of it, as it travels with atoms."""
+        return _facts(self.outcome)
+
+    @cached_property
+    def raw_facts(self) -> np.ndarray:
+        """The same as it travels with points as they are."""
+        return _facts(self.outcome, certified=False)
+
+    @cached_property
+    def has_atoms(self) -> bool:
+        """Whether it has atoms whose error a certificate can say."""
+        return isinstance(self.outcome, Version) and _is_possible(self.facts)
+
 
 @dataclass(frozen=True, eq=False)
 class Base:
@@ -153,15 +168,15 @@ class Atoms(Digest):
     def address(self, log: History, edition: Edition, reader: Reader) -> Addressed:
         version = edition.outcome
         since, back = _raw_costs(log, edition, reader)
-        if isinstance(version, Version) and _is_possible(_facts(version)):
-            payload, new = _atoms_parcel(version, reader)
+        if isinstance(version, Version) and edition.has_atoms:
+            payload, new = _atoms_parcel(version, reader, facts=edition.facts)
             if _pays(reader.base, _bytes(payload), since=since, back=back):
                 base = _after(reader.base, edition, sent=_bytes(payload), raw=since, ids=version.ids)
                 libraries = reader.libraries.sent_down(new) if reader.wire.by_reference else reader.libraries
                 return Addressed(payload=payload, base=base, libraries=libraries, raw=False, mark=edition.mark)
         is_exact = reader.base.ids is None
         raw, libraries = raw_parcel(log, reader.base.length if is_exact else 0, edition.covered, reader)
-        payload = Payload(values=raw.values, records={**raw.records, "facts": _facts(version, certified=False)})
+        payload = Payload(values=raw.values, records={**raw.records, "facts": edition.raw_facts})
         sent, mark = _bytes(payload), log.chain.at(edition.covered)
         base = _after(reader.base, edition, sent=sent, raw=sent if is_exact else since)
         return Addressed(payload=payload, base=base, libraries=libraries, raw=True, mark=mark)
@@ -172,7 +187,7 @@ class Atoms(Digest):
         outcome = edition.outcome
         if isinstance(outcome, Fallback):
             return str(outcome.reason)
-        possible = outcome is None or _is_possible(_facts(outcome))
+        possible = outcome is None or edition.has_atoms
         return "points as they are take fewer bytes" if possible else "the error of atoms is beyond any certificate"
 
     def absorb(self, incoming: Incoming) -> Held:
@@ -278,7 +293,7 @@ def _after(base: Base, edition: Edition, *, sent: int, raw: int, ids: Ints | Non
     )
 
 
-def _atoms_parcel(version: Version, reader: Reader) -> tuple[Payload, Floats]:
+def _atoms_parcel(version: Version, reader: Reader, *, facts: np.ndarray) -> tuple[Payload, Floats]:
     """What a client lacks of a version: which of its atoms are gone, the new ones, all weights, and the mean."""
     base = reader.base
     kept, dropped = _kept(base.ids, version.ids)
@@ -293,7 +308,7 @@ def _atoms_parcel(version: Version, reader: Reader) -> tuple[Payload, Floats]:
         records["dropped"] = np.packbits(dropped)
     if not version.spanning.all():
         records["spanning"] = np.packbits(version.spanning)
-    records["facts"] = _facts(version)
+    records["facts"] = facts
     return Payload(values=values, records=records), new
 
 
@@ -361,8 +376,11 @@ def _facts(outcome: Version | Fallback | None, *, certified: bool = True) -> np.
         exact = [known.d_eff, known.log_det, known.missed, known.e_lo, known.e_hi, known.kappa, known.beta]
     else:
         exact = [known.d_eff, known.log_det, known.missed, 0.0, 0.0, 1.0, 0.0]
-    said = [_outwards(np.array(exact), dtype) for dtype in (np.float16, np.float32, np.float64)]
-    return next((each for each in said if _is_possible(each)), said[-1])
+    for dtype in (np.float16, np.float32):
+        said = _outwards(np.array(exact), dtype)
+        if _is_possible(said):
+            return said
+    return _outwards(np.array(exact), np.float64)
 
 
 def _outwards(numbers: Floats, dtype: type[np.floating[Any]]) -> np.ndarray:

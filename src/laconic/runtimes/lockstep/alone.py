@@ -26,7 +26,7 @@ from laconic.protocol.session import ClientState
 from laconic.randomness import Role, generator
 from laconic.runtimes.lockstep.arms import Arms
 from laconic.runtimes.lockstep.continuing import continues, shortened
-from laconic.runtimes.lockstep.lone_tails import QuickTail, turn
+from laconic.runtimes.lockstep.lone_tails import QuickTail, Seen, turn
 from laconic.runtimes.lockstep.scores import MOST_FEATURES
 from laconic.runtimes.lockstep.sights import Look, Sight, sight_of
 from laconic.runtimes.network import Network
@@ -57,9 +57,10 @@ class LoneFleet:
                 self._learn(number, client, turn)
             else:
                 choices[number] = self._by_itself(number, client, round_, views)
-            step = index * self.clients + number + 1
-            self.recorder.exchanged(step, self.network.installed)
-            self.recorder.downloaded(step, self.network.downloads)
+            if self.network.installed:
+                step = index * self.clients + number + 1
+                self.recorder.exchanged(step, self.network.installed)
+                self.recorder.downloaded(step, self.network.downloads)
         return choices
 
     def _by_itself(self, number: int, client: Client, round_: Round, views: RoundViews) -> int:
@@ -86,9 +87,8 @@ class LoneFleet:
         for group in _groups(tails):
             at = [rows[number] for number in group]
             view = tails[group[0]].belief.view(points[at])
-            for place, number in enumerate(group):
-                one, row = slice(at[place], at[place] + 1), at[place]
-                turns[number] = Turn(int(picked[row]), tails[number], points[one], rewards[one], view=view, place=place)
+            for number, row, seen in zip(group, at, Seen.each(view), strict=True):
+                turns[number] = Turn(int(picked[row]), tails[number], points[row], float(rewards[row]), seen=seen)
         return turns
 
     def _quick_tails(self) -> dict[int, QuickTail]:
@@ -149,7 +149,7 @@ class LoneFleet:
         quiet = session.state is ClientState.IDLE and session.owed is None and not client.learner.fires_after(own)
         if quiet and not self.plan.upload.due(unsent=own - session.sent, own=own):
             return
-        points, rewards = np.concatenate(unreported.points), np.concatenate(unreported.rewards)
+        points, rewards = np.array(unreported.points), np.array(unreported.rewards)
         self._unreported[number] = Unreported([], [])
         self.network.settle(number, client.reported(points, rewards))
 
@@ -159,7 +159,7 @@ class Unreported:
     """Observations that a client's tail has, and the client itself does not know yet."""
 
     points: list[Floats]
-    rewards: list[Floats]
+    rewards: list[float]
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,18 +168,13 @@ class Turn:
 
     arm: int
     tail: QuickTail
-    point: Floats  # (1, d)
-    reward: Floats  # (1,)
-    view: View  # of the points of all on one belief
-    place: int  # of this client's among them
+    point: Floats  # (d,)
+    reward: float
+    seen: Seen  # what the belief says of the point
 
     def learn(self) -> None:
         """Let the tail learn."""
-        at, view = self.place, self.view
-        v = np.ascontiguousarray(view.features[:, at])
-        self.tail.learn(
-            v, float(view.mean[at]), float(view.signal[at]), float(view.residual[at]), float(self.reward[0])
-        )
+        self.tail.learn(self.seen, self.reward)
 
 
 def _rows(tails: dict[int, QuickTail]) -> dict[int, int]:

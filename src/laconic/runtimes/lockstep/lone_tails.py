@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,10 +11,25 @@ from laconic.arrays import Floats
 from laconic.beliefs import Belief, View
 from laconic.growing import GrowingRows
 from laconic.runtimes.lockstep.sights import Look, Sight
-from laconic.tail import News, Tail
+from laconic.tail import News, Tail, and_one
 
 #: Rows are turned into as many as there are coordinates when there are twice as many and some more.
 SPARE_ROWS = 32
+
+
+class Seen(NamedTuple):
+    """What a belief says of one point."""
+
+    v: Floats  # (p,) its features
+    mean: float
+    signal: float
+    residual: float
+
+    @classmethod
+    def each(cls, view: View) -> list[Seen]:
+        """What it says of each point of a view."""
+        features = np.ascontiguousarray(view.features.T)
+        return list(map(cls, features, view.mean.tolist(), view.signal.tolist(), view.residual.tolist()))
 
 
 class QuickTail:
@@ -29,7 +45,7 @@ class QuickTail:
 
     def _begin(self, rows: Floats, pulls: Floats) -> None:
         self._rows = GrowingRows.empty(rows.shape[1]).appended(rows)
-        self._pulls = GrowingRows.empty(1).appended(pulls[:, None])
+        self._pulls = pulls  # ρ
         self._turned = GrowingRows.empty(rows.shape[1])  # the first of the rows, for a sight of the belief
 
     @classmethod
@@ -47,44 +63,41 @@ class QuickTail:
         """See `laconic.tail.Tail`."""
         return self.belief.information + self.news.log_det + self.news.residual
 
-    @property
-    def _rho(self) -> Floats:
-        return self._pulls.values[:, 0]
-
     def predict(self, view: View) -> tuple[Floats, Floats]:
         """μ and σ² of a view's points under belief and tail together."""
         c = self._rows.values @ view.features
         signal = np.maximum(view.signal - np.einsum("ij,ij->j", c, c), 0.0)
-        return view.mean + self._rho @ c, signal + view.residual
+        return view.mean + self._pulls @ c, signal + view.residual
 
     def seen(self, look: Look) -> tuple[Floats, Floats]:
         """The same of the points of a look; all rows were `turn`ed for the sight that gave it."""
         c = look.numbers @ self._turned.values.T
-        return look.mean + c @ self._rho, np.maximum(look.variance - np.einsum("ij,ij->i", c, c), 0.0)
+        return look.mean + c @ self._pulls, np.maximum(look.variance - np.einsum("ij,ij->i", c, c), 0.0)
 
     def append(self, view: View, reward: float, *, replayed: bool = False) -> None:
         """Learn the reward of the one point of a view."""
-        v = np.ascontiguousarray(view.features[:, 0])
-        self.learn(v, float(view.mean[0]), float(view.signal[0]), float(view.residual[0]), reward, replayed=replayed)
+        self.learn(*Seen.each(view), reward, replayed=replayed)
 
-    def learn(
-        self, v: Floats, mean: float, signal: float, residual: float, reward: float, *, replayed: bool = False
-    ) -> None:
-        """Learn the reward of a point of features v, of which the belief says this."""
-        Q = self._rows.values
+    def learn(self, point: Seen, reward: float, *, replayed: bool = False) -> None:
+        """Learn the reward of a point."""
+        Q, v = self._rows.values, point.v
         c = Q @ v
-        pivot = 1.0 + max(signal - float(c @ c), 0.0)
+        pivot = 1.0 + max(point.signal - float(c @ c), 0.0)
         s = math.sqrt(pivot)
-        error = reward - (mean + float(self._rho @ c))
+        pull = (reward - (point.mean + float(self._pulls @ c))) / s
         self._rows = self._rows.appended(((v - c @ Q) / s)[None])
-        self._pulls = self._pulls.appended(np.array([[error / s]]))
+        self._pulls = and_one(self._pulls, pull)
         if self._rows.size >= 2 * len(v) + SPARE_ROWS:  # Q = UR, so that ‖Qv‖ = ‖Rv‖ and (Qv)·ρ = (Rv)·Uᵀρ
             U, R = np.linalg.qr(self._rows.values)
-            self._begin(R, self._rho @ U)
-        gain = {"log_det": math.log(pivot), "variance": signal + residual, "residual": residual}
-        self.news = self.news.and_one(**gain)
-        if not replayed:
-            self.fresh = self.fresh.and_one(**gain)
+            self._begin(R, self._pulls @ U)
+        self._note(math.log(pivot), variance=point.signal + point.residual, residual=point.residual, replayed=replayed)
+
+    def _note(self, log_det: float, *, variance: float, residual: float, replayed: bool) -> None:
+        old, fresh = self.news, self.fresh
+        self.news = old.and_one(log_det=log_det, variance=variance, residual=residual)
+        if not replayed:  # mostly nothing ever was, and both are one
+            both = fresh is old
+            self.fresh = self.news if both else fresh.and_one(log_det=log_det, variance=variance, residual=residual)
 
     @property
     def unturned(self) -> Floats:
