@@ -49,19 +49,23 @@ def select(
     """
     weighing = Weighing(ridge=whitened.ridge.astype(SINGLE), d_eff=whitened.d_eff)
     most = most_atoms(whitened, settings=settings)
-    pool = _pool(whitened, size=settings.pool, random=random)
     atoms = _largest(_selection(whitened, previous, weights), most)
     if len(previous) == 0:
         atoms = _beginning(whitened, most=most)
-    steps, tried = settings.first, 0
+    steps, tried, pool = settings.first, 0, None
     while True:
-        atoms, scale, kappa = _weighed(atoms, weighing, steps=steps, settings=settings)
-        enough = kappa <= settings.kappa and mean_missed(whitened, atoms.rows) <= settings.beta * settings.range
-        new = _additions(atoms, pool, weighing, settings=settings, most=most)
+        weighed = _weighed(atoms, weighing, steps=steps, settings=settings)
+        atoms = weighed.atoms
+        enough = weighed.kappa <= settings.kappa
+        if enough and mean_missed(whitened, atoms.rows) <= settings.beta * settings.range:
+            return weighed.scaled
+        if pool is None:  # often the atoms before suffice
+            pool = _pool(whitened, size=settings.pool, random=random)
+        new = _additions(weighed, pool, settings=settings, most=most)
         tried += len(new.rows)
         # What is added may be dropped again, so that without an end to trying an aim out of reach has none.
-        if enough or len(new.rows) == 0 or tried > most:
-            return atoms.rows, atoms.weights * scale
+        if len(new.rows) == 0 or tried > most:
+            return weighed.scaled
         atoms, steps = atoms.joined(new), settings.more
 
 
@@ -111,20 +115,37 @@ def _beginning(whitened: Whitened, *, most: int) -> Selection:
     return Selection(rows, np.full(len(rows), whitened.d_eff / start.importance.sum()), start.A)
 
 
-def _weighed(atoms: Selection, weighing: Weighing, *, steps: int, settings: Atoms) -> tuple[Selection, float, float]:
-    """The atoms with better weights and without those that hardly matter; the scale of the weights and κ."""
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """Atoms with weights, Ĥ of these, and the common factor of the weights that is best, with κ there."""
+
+    atoms: Selection
+    H: Singles  # (r, r)
+    scale: float
+    kappa: float
+
+    @property
+    def scaled(self) -> tuple[Ints, Floats]:
+        """Rows and weights."""
+        return self.atoms.rows, self.atoms.weights * self.scale
+
+
+def _weighed(atoms: Selection, weighing: Weighing, *, steps: int, settings: Atoms) -> Weighed:
+    """The atoms with better weights and without those that hardly matter."""
     weights = weighing.stepped(atoms.A, atoms.weights, steps=steps)
     atoms = Selection(atoms.rows, weights, atoms.A)
     atoms = atoms.where(atoms.importance > settings.drop * atoms.importance.mean())
-    scale, kappa = weighing.scaled(atoms.A, atoms.weights, largest=_largest_allowed(settings))
-    return atoms, scale, kappa
+    H = weighing.matrix(atoms.A, atoms.weights)
+    scale, kappa = weighing.scaled(H, largest=_largest_allowed(settings))
+    return Weighed(atoms, H, scale, kappa)
 
 
-def _additions(atoms: Selection, pool: Selection, weighing: Weighing, *, settings: Atoms, most: int) -> Selection:
+def _additions(weighed: Weighed, pool: Selection, *, settings: Atoms, most: int) -> Selection:
     """Points of the pool in whose direction most is missing, unlike each other: 1 − aᵀĤa/‖a‖² is large."""
+    atoms = weighed.atoms
     count = min(max(int(len(atoms.rows) * settings.batch), 2), most - len(atoms.rows))
     A, squares = pool.A, row_squares(pool.A)
-    missing = 1.0 - np.einsum("ij,ij->i", A @ weighing.matrix(atoms.A, atoms.weights), A) / squares
+    missing = 1.0 - np.einsum("ij,ij->i", A @ weighed.H, A) / squares
     missing[np.isin(pool.rows, atoms.rows)] = -np.inf
     unit = A / np.sqrt(squares)[:, None]
     chosen = list[int]()

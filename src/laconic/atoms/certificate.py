@@ -14,7 +14,7 @@ from scipy.linalg import solve_triangular
 from laconic.arrays import Floats
 from laconic.atoms.joint import Joint
 from laconic.atoms.whitened import Whitened
-from laconic.linalg import lower_cholesky, solve_lower
+from laconic.linalg import lower_cholesky, lower_product, solve_identity, solve_lower
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ def exact_mean(joint: Joint) -> Floats:
 
 def certified(joint: Joint, weights: Floats, *, theta: Floats, factor: Floats, whitened: Whitened) -> Certificate:
     """The certificate of these weights, with θ the exact mean and ``factor`` the root of H + λI in S's coordinates."""
-    ridge = np.sqrt(joint.lam) * solve_lower(joint.root, np.eye(len(joint.root)))
-    e_lo, e_hi = _extremes(joint, weights, ridge=ridge)
-    d_eff = len(ridge) - float(np.vdot(ridge, ridge))
+    solved = solve_identity(joint.root)
+    e_lo, e_hi = _extremes(joint, weights, solved=solved)
+    d_eff = len(solved) - joint.lam * float(np.vdot(solved, solved))
     return Certificate(
         e_lo=e_lo,
         e_hi=e_hi,
@@ -53,16 +53,16 @@ def certified(joint: Joint, weights: Floats, *, theta: Floats, factor: Floats, w
     )
 
 
-def _extremes(joint: Joint, weights: Floats, *, ridge: Floats) -> tuple[float, float]:
+def _extremes(joint: Joint, weights: Floats, *, solved: Floats) -> tuple[float, float]:
     """The extreme eigenvalues of L⁻¹V̂L⁻ᵀ − I, moved apart by what the coordinates leave of the atoms.
 
     V̂ is the square of (√λ I, (Φ + O)W^(1/2)), with Φ the atoms in these coordinates and O what is left of them, so that
     no singular value of L⁻¹ times it moves by more than ‖OW^(1/2)‖/√λ when O is left out.
     """
-    if len(ridge) == 0:
+    if len(solved) == 0:
         return 0.0, 0.0
-    atoms = solve_lower(joint.root, (joint.atoms * np.sqrt(weights)[:, None]).T)
-    values = np.linalg.eigvalsh(ridge @ ridge.T + atoms @ atoms.T)
+    atoms = lower_product(solved, (joint.atoms * np.sqrt(weights)[:, None]).T)
+    values = np.linalg.eigvalsh(joint.lam * (solved @ solved.T) + atoms @ atoms.T)
     allowance = float(np.sqrt(weights @ joint.left / joint.lam))
     least, largest = np.sqrt(np.maximum(values[[0, -1]], 0.0))
     return float(max(least - allowance, 0.0) ** 2) - 1.0, float((largest + allowance) ** 2) - 1.0
@@ -72,5 +72,6 @@ def _inflated(joint: Joint, factor: Floats) -> float:
     """tr V̂⁻¹G = tr V̂⁻¹V − λ tr V̂⁻¹, with V̂⁻¹ = (I − BᵀB)/λ + Bᵀ(H + λI)⁻¹B."""
     lam, (p, q) = joint.lam, joint.seen.shape
     missing = (np.vdot(joint.root, joint.root) - np.vdot(joint.seen, joint.seen)) / lam
-    seen, ridge = solve_lower(factor, joint.seen), solve_lower(factor, np.eye(p))
-    return float(missing + np.vdot(seen, seen) - (q - p) - lam * np.vdot(ridge, ridge))
+    solved = solve_identity(factor)
+    seen = lower_product(solved, joint.seen)
+    return float(missing + np.vdot(seen, seen) - (q - p) - lam * np.vdot(solved, solved))

@@ -22,7 +22,7 @@ from scipy.linalg import lapack
 from laconic.arrays import Bools, Floats, Ints
 from laconic.atoms.reference import Reference
 from laconic.atoms.whitened import Whitened
-from laconic.linalg import lower_cholesky, solve_lower
+from laconic.linalg import lower_cholesky, solve_identity, solve_lower
 
 #: What R leaves of an atom is kept down to this part of the largest k(x, x); less is rounding.
 ROUNDING = 1e-13
@@ -77,7 +77,7 @@ def _statistics(reference: Reference, rows: Ints, *, Z: Floats, root: Floats) ->
     if size == 0:
         return cross, gram, moment
     points = reference.points[rows]
-    solved = solve_lower(root, np.eye(size))  # for many right-hand sides a product is twice as fast as a solve
+    solved = solve_identity(root)
     for where, block in reference.coordinates.blocks():
         u = reference.kernel(points, reference.points[where])
         u -= Z @ block.T

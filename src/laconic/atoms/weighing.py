@@ -55,9 +55,9 @@ class Weighing:
         inverse = _solved(H, np.eye(len(H), dtype=SINGLE))
         return float(np.trace(inverse, dtype=np.float64) - np.vdot(inverse, self.ridge)) / self.d_eff
 
-    def scaled(self, A: Singles, weights: Floats, *, largest: float) -> tuple[float, float]:
-        """A common factor of the weights, and κ there: the largest eigenvalue of Ĥ is as given, or κ is 1."""
-        total = self.matrix(A, weights) - self.ridge
+    def scaled(self, H: Singles, *, largest: float) -> tuple[float, float]:
+        """A common factor of the weights of Ĥ, and κ there: its largest eigenvalue is then as given, or κ is 1."""
+        total = H - self.ridge
         scale = 1.0
         for _ in range(3):  # the largest eigenvalue is convex in the scale and nearly proportional to it
             scale *= largest / max(largest_eigenvalue(self.ridge + SINGLE(scale) * total), 1e-30)

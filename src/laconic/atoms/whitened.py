@@ -14,7 +14,7 @@ import numpy as np
 from laconic.arrays import Floats, Ints
 from laconic.atoms.reference import Reference
 from laconic.checks import require_positive
-from laconic.linalg import lower_cholesky, solve_lower
+from laconic.linalg import lower_cholesky, lower_product, solve_identity
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,10 +38,14 @@ class Whitened:
         return lower_cholesky(self.reference.gram + self.lam * np.eye(self.rank))
 
     @cached_property
+    def solved(self) -> Floats:
+        """L⁻¹."""
+        return solve_identity(self.root)
+
+    @cached_property
     def ridge(self) -> Floats:
         """I − M = λL⁻¹L⁻ᵀ, the part of the identity that the ridge supplies."""
-        inverse = solve_lower(self.root, np.eye(self.rank))
-        return np.asarray(self.lam * (inverse @ inverse.T))
+        return np.asarray(self.lam * (self.solved @ self.solved.T))
 
     @cached_property
     def d_eff(self) -> float:
@@ -55,4 +59,4 @@ class Whitened:
 
     def rows(self, rows: Ints) -> Floats:
         """a of some of the reference's points, a row each."""
-        return solve_lower(self.root, self.reference.coordinates.take(rows).T).T
+        return lower_product(self.solved, self.reference.coordinates.take(rows).T).T

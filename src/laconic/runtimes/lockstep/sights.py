@@ -10,7 +10,7 @@ import numpy as np
 from laconic.arrays import Floats, Ints
 from laconic.beliefs import Belief, FiniteBelief, NystromEmbedding
 from laconic.kernels import Kernel
-from laconic.linalg import lower_product, reversed_cholesky, solve_lower
+from laconic.linalg import lower_product, reversed_cholesky, solve_identity
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,10 +74,9 @@ class Folded:
     @classmethod
     def of(cls, belief: FiniteBelief, embedding: NystromEmbedding) -> Folded:
         """A belief on a dictionary, multiplied out."""
-        identity, lam = np.eye(embedding.size), belief.lam
-        inverse, root = solve_lower(belief.factor, identity), solve_lower(embedding.root, identity)
-        P = lower_product(inverse, root)
-        C = reversed_cholesky(identity / lam - inverse.T @ inverse)
+        lam, solved, root = belief.lam, solve_identity(belief.factor), solve_identity(embedding.root)
+        P = lower_product(solved, root)
+        C = reversed_cholesky(np.eye(embedding.size) / lam - solved.T @ solved)
         return cls(
             kernel=embedding.kernel,
             lam=lam,
