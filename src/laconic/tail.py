@@ -44,8 +44,12 @@ class News:
 
     def and_one(self, *, log_det: float, variance: float, residual: float) -> News:
         """The news with one more observation."""
+        return self.and_some(1, log_det=log_det, variance=variance, residual=residual)
+
+    def and_some(self, count: int, *, log_det: float, variance: float, residual: float) -> News:
+        """The news with more observations, of which these are the sums."""
         return News(
-            count=self.count + 1,
+            count=self.count + count,
             log_det=self.log_det + log_det,
             variance=self.variance + variance,
             residual=self.residual + residual,
@@ -163,6 +167,32 @@ class Tail:
         self.news = self.news.and_one(log_det=gain, variance=prior_variance, residual=residual)
         if not replayed:
             self.fresh = self.fresh.and_one(log_det=gain, variance=prior_variance, residual=residual)
+
+    def append_all(self, view: View, rewards: Floats, *, replayed: bool = False) -> None:
+        """Learn the rewards of all points of a view: on finitely many coordinates many at once, up to the next fold."""
+        first, rank = 0, self.belief.rank or 0
+        while first < len(rewards):
+            count = 1 if rank == 0 or len(self.rows) else min(len(rewards) - first, rank + 1)
+            some = view.between(first, first + count)
+            if count == 1:
+                self.append(some, float(rewards[first]), replayed=replayed)
+            else:
+                self._append_some(some, rewards[first : first + count], replayed=replayed)
+            first += count
+
+    def _append_some(self, view: View, rewards: Floats, *, replayed: bool) -> None:
+        """Learn from several points where there is nothing yet to condition on."""
+        seen = self._in_basis(view)
+        self.rows = self._conditioned(seen.points, seen.features.T, rewards - seen.mean, np.ones(len(rewards)))
+        sums = {
+            "log_det": float(2.0 * np.log(np.maximum(self.rows.factor.diagonal(), 1.0)).sum()),
+            "variance": float(view.variance.sum()),
+            "residual": float(view.residual.sum()),
+        }
+        self._compact()
+        self.news = self.news.and_some(len(rewards), **sums)
+        if not replayed:
+            self.fresh = self.fresh.and_some(len(rewards), **sums)
 
     @property
     def information(self) -> float:

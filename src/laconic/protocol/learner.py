@@ -294,9 +294,7 @@ def extended(tail: Tail, X: Floats, y: Floats, *, replayed: bool) -> Tail:
     """A tail with more observations; the one given stays as it is."""
     longer = copy(tail)
     if len(X):
-        view = tail.belief.view(X)
-        for index, reward in enumerate(y):
-            longer.append(view.at(index), float(reward), replayed=replayed)
+        longer.append_all(tail.belief.view(X), y, replayed=replayed)
     return longer
 
 
