@@ -1,5 +1,7 @@
 """Growing factors against fresh ones, and pivoting against whole Schur complements and LAPACK."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +15,10 @@ from laconic.linalg import (
     SMALL_BLOCK,
     GrowingFactor,
     lower_cholesky,
+    lower_product,
     pivoted_cholesky,
+    reversed_cholesky,
+    solve_identity,
     solve_lower,
     subtract_product,
 )
@@ -49,6 +54,25 @@ def test_a_cholesky_factor_is_that_of_numpy() -> None:
     A = positive_definite(20)
     np.testing.assert_allclose(lower_cholesky(A), np.linalg.cholesky(A), rtol=1e-12)
     assert lower_cholesky(np.empty((0, 0))).shape == (0, 0)
+
+
+@pytest.mark.parametrize("n", [0, 1, 40])
+def test_a_factor_from_the_last_row_on_is_lower_and_gives_the_matrix_from_the_left(n: int) -> None:
+    A = positive_definite(n)
+    C = reversed_cholesky(A)
+    np.testing.assert_array_equal(C, np.tril(C))
+    np.testing.assert_allclose(C.T @ C, A, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [0, 1, 40])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_products_with_a_solved_identity_are_solves_however_the_columns_lie(n: int, order: Any) -> None:
+    L = lower_cholesky(positive_definite(n))
+    B = np.asarray(np.random.default_rng(1).standard_normal((n, 7)), order=order)
+    solved = solve_identity(L)
+    np.testing.assert_array_equal(solved, np.tril(solved))
+    np.testing.assert_allclose(lower_product(solved, B), solve_lower(L, B), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(lower_product(L, B), L @ B, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("n", [2, 40, 300])

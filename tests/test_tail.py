@@ -65,6 +65,25 @@ def assert_predicts(tail: Tail, other: Belief, Xs: Floats, *, atol: float = 1e-9
     assert_allclose(variance, view.variance, atol=atol)
 
 
+@pytest.mark.parametrize("before", [0, 1, 3])
+@pytest.mark.parametrize("new", [0, 1, 2, 6, 7, 8, 30])
+@pytest.mark.parametrize("replayed", [True, False])
+def test_a_tail_that_learns_all_at_once_is_the_one_that_learns_one_by_one(
+    before: int, new: int, replayed: bool
+) -> None:
+    old, own, (Xs, _) = data(20), data(before + new, seed=2), data(7, seed=3)
+    for belief in (finite(dictionary(6), *old), finite(LinearEmbedding(2), *old), exact(*old)):
+        tail, other = (tail_of(belief, own[0][:before], own[1][:before]) for _ in range(2))
+        tail.append_all(belief.view(own[0][before:]), own[1][before:], replayed=replayed)
+        for x, reward in zip(own[0][before:], own[1][before:], strict=True):
+            other.append(belief.view(x[None]), float(reward), replayed=replayed)
+        for mine, expected in zip(tail.predict(belief.view(Xs)), other.predict(belief.view(Xs)), strict=True):
+            assert_allclose(mine, expected, atol=1e-9)
+        assert len(tail.rows) == len(other.rows)
+        assert_allclose(tail.news.sums(), other.news.sums(), rtol=1e-9, atol=1e-12)
+        assert_allclose(tail.fresh.sums(), other.fresh.sums(), rtol=1e-9, atol=1e-12)
+
+
 # Belief and tail together
 
 

@@ -1,12 +1,28 @@
 """Maps and sets of which every version stays valid."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
 from laconic import Client, DisKernelUCB, Gaussian, Server
 from laconic.protocol.messages import BLANK, Hello, Part, Request
-from laconic.protocol.persistent import Group, Map
+from laconic.protocol.persistent import Group, Map, changed
 from laconic.protocol.phases import ShareData
+
+
+@dataclass(frozen=True)
+class Pair:
+    first: int
+    second: int
+
+
+def test_a_value_with_a_field_changed_is_another_and_the_old_one_stays() -> None:
+    old = Pair(1, 2)
+    assert changed(old, second=5) == Pair(1, 5)
+    assert old == Pair(1, 2)
+    with pytest.raises(TypeError, match="Pair has no third"):
+        changed(old, third=3)
 
 
 class Clash(int):

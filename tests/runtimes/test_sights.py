@@ -1,0 +1,64 @@
+"""Beliefs multiplied out say what beliefs say, and tails on them what tails say."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from laconic import Gaussian, Linear, Matern
+from laconic.atoms import belief_of
+from laconic.beliefs import FiniteBelief, LinearEmbedding, NystromEmbedding, Statistics
+from laconic.runtimes.lockstep.lone_tails import QuickTail, turn
+from laconic.runtimes.lockstep.sights import Folded, Plain, sight_of
+from laconic.tail import Tail
+
+DRAW = np.random.default_rng(5)
+POINTS = DRAW.uniform(-1, 1, size=(40, 3))
+
+
+def weighted(kernel: Any, atoms: int) -> FiniteBelief:
+    weights, c = DRAW.uniform(0, 9, size=atoms), DRAW.normal(size=atoms)
+    X = DRAW.uniform(-1, 1, size=(atoms, 3))
+    return belief_of(X, weights, c, spanning=np.ones(atoms, dtype=bool), kernel=kernel, lam=0.1, count=9)
+
+
+def plain() -> FiniteBelief:
+    embedding = LinearEmbedding(3)
+    return FiniteBelief(embedding=embedding, lam=0.1, statistics=Statistics.of(embedding, POINTS, POINTS[:, 0]))
+
+
+BELIEFS = [weighted(Gaussian(0.4), 1), weighted(Gaussian(0.4), 30), weighted(Matern(2.5), 12), weighted(Linear(), 3)]
+
+
+@pytest.mark.parametrize("belief", [*BELIEFS, plain()], ids=["one", "gaussian", "matern", "linear", "no dictionary"])
+def test_a_sight_says_what_the_view_says(belief: FiniteBelief) -> None:
+    look, view = sight_of(belief).look(POINTS), belief.view(POINTS)
+    assert_allclose(look.mean, view.mean, atol=1e-9)
+    assert_allclose(look.variance, view.variance, atol=1e-9)
+    assert_allclose(look.between(3, 9).mean, view.mean[3:9], atol=1e-9)
+    assert_allclose(look.taken(np.array([7, 0, 7])).variance, view.variance[[7, 0, 7]], atol=1e-9)
+
+
+@pytest.mark.parametrize("belief", [*BELIEFS, plain()], ids=["one", "gaussian", "matern", "linear", "no dictionary"])
+def test_tails_turned_for_a_sight_see_what_tails_predict(belief: FiniteBelief) -> None:
+    tails, sight = [Tail(belief), Tail(belief)], sight_of(belief)
+    quick = [each for each in map(QuickTail.of, tails) if each is not None]
+    for step in range(3 * belief.width + 40):
+        for number in range(1 + step % 2):  # the second is half as long
+            x, y = DRAW.uniform(-1, 1, size=(1, 3)), float(DRAW.normal())
+            for each in (tails[number], quick[number]):
+                each.append(belief.view(x), y)
+        if step % 5 == 0:
+            turn(quick, sight)
+    turn(quick, sight)
+    for mine, tail in zip(quick, tails, strict=True):
+        for one, other in zip(mine.seen(sight.look(POINTS)), tail.predict(belief.view(POINTS)), strict=True):
+            assert_allclose(one, other, atol=1e-8)
+
+
+def test_only_beliefs_on_a_dictionary_in_double_precision_are_multiplied_out() -> None:
+    embedding = NystromEmbedding(kernel=Gaussian(), dictionary=POINTS[:4], dtype="float32")
+    assert isinstance(sight_of(FiniteBelief.empty(embedding=embedding, lam=1.0)), Plain)
+    assert isinstance(sight_of(plain()), Plain)
+    assert isinstance(sight_of(BELIEFS[1]), Folded)
