@@ -80,16 +80,20 @@ class GrowingRows:
 
     def appended(self, rows: Floats) -> GrowingRows:
         """The version with these rows at the end."""
-        shared, size = self.shared, self.size + len(rows)
-        if not self.is_newest or size > len(shared.buffer):
-            buffer = np.empty((max(2 * size, 4), rows.shape[1]))
-            if self.size:
-                buffer[: self.size] = self.values
-            self.shared.filled = max(self.shared.filled, size)  # a longer version exists, though elsewhere
-            shared = _Shared(buffer, self.size)
-        shared.buffer[self.size : size] = rows
+        shared, old, size = self.shared, self.size, self.size + len(rows)
+        if shared.filled != old or size > len(shared.buffer):
+            shared = self._moved(size, rows.shape[1])
+        shared.buffer[old:size] = rows
         shared.filled = size
-        return GrowingRows(size=size, shared=shared)
+        return GrowingRows(size, shared)
+
+    def _moved(self, size: int, width: int) -> _Shared:
+        """Memory of their own for rows that will be so many."""
+        buffer = np.empty((max(2 * size, 4), width))
+        if self.size:
+            buffer[: self.size] = self.values
+        self.shared.filled = max(self.shared.filled, size)  # a longer version exists, though elsewhere
+        return _Shared(buffer, self.size)
 
 
 @dataclass(frozen=True, eq=False)

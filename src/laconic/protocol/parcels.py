@@ -109,23 +109,21 @@ def packed(
     A point that comes twice goes once, and then as its number among those of this parcel that go as they are; numbers
     in a library follow after these.
     """
-    numbers = np.full(len(X), -1, dtype=np.int64)
-    form = np.asarray(wire.form_of(X))
-    if known is not None and wire.by_reference:
-        numbers[:] = _numbers(X, known)
-        form = np.where(numbers >= 0, REFERENCE, form)
-    values = {
-        name: array
-        for name, array in zip(FORMS, wire.packed(X[form < REFERENCE]), strict=False)
-        if len(array) or name == "points"
-    }
-    if (form == REFERENCE).any():
-        values["ids"] = _narrowest(numbers[form == REFERENCE])
+    numbers = np.array(_numbers(X, known) if known is not None and wire.by_reference else [], dtype=np.int64)
+    refers = numbers >= 0 if len(numbers) else np.zeros(len(X), dtype=np.bool_)
+    fresh = X[~refers] if refers.any() else X
+    arrays = wire.packed(fresh)
+    values = {name: array for name, array in zip(FORMS, arrays, strict=False) if len(array) or name == "points"}
+    if len(fresh) < len(X):
+        values["ids"] = _narrowest(numbers[refers])
         if not len(values["points"]):
             del values["points"]
+    if len(values["points" if "points" in values else "ids"]) == len(X):  # as nearly always, all are of one form
+        return values, {}
+    form = np.full(len(X), REFERENCE)
+    form[~refers] = wire.form_of(fresh)
     kinds = sorted(set(form.tolist()))
-    records = {} if len(kinds) < 2 else {"forms": _marks(form, kinds)}
-    return values, records
+    return values, {} if len(kinds) < 2 else {"forms": _marks(form, kinds)}
 
 
 def _numbers(X: Floats, known: Libraries) -> list[int]:
@@ -152,6 +150,8 @@ def unpacked(
             if array.ndim != 2 or array.shape[1] != dim:
                 raise RemoteProtocolError(f"{name} has the shape {array.shape}, where rows of {dim} are expected")
             parts[form] = wire.unpacked(form, array)
+    if "ids" not in values and "forms" not in records and len(parts) == 1:  # as nearly always
+        return next(iter(parts.values()))
     numbers = values.get("ids", np.empty(0, dtype=np.uint8))
     if numbers.dtype not in IDS or numbers.ndim != 1:  # wider ones might turn negative
         raise RemoteProtocolError(f"numbers of known points came as {numbers.dtype} of shape {numbers.shape}")
@@ -162,7 +162,7 @@ def unpacked(
     points = np.empty((count, dim))
     for form, part in parts.items():
         points[order == form] = part
-    if known is not None:
+    if known is not None and len(numbers):
         points[order == REFERENCE] = _referred(numbers, points[order < REFERENCE], known)
     return points
 

@@ -152,6 +152,8 @@ class Int8Wire:
 
     def packed(self, points: Floats) -> list[np.ndarray]:
         form = self.form_of(points)
+        if not form.any():  # as nearly always
+            return [np.round(points / self._steps(127)).astype(np.int8)]
         narrow = np.round(points[form == 0] / self._steps(127)).astype(np.int8)
         wide = np.round(points[form == 1] / self._steps(32767)).astype(np.int16)
         return [narrow, wide, points[form == 2].astype(np.float32)]

@@ -35,6 +35,7 @@ from laconic.runtimes.trace import Recorder
 #: So many numbers of arms are looked at in one go that a processor has them at hand.
 CACHED = 2**17
 
+
 class LoneFleet:
     """All clients of a run, each with a belief and a tail of its own."""
 
