@@ -9,8 +9,7 @@ import numpy as np
 
 from laconic.arrays import Floats, Ints
 from laconic.beliefs import Belief, FiniteBelief, NystromEmbedding
-from laconic.kernels import Kernel
-from laconic.linalg import lower_product, reversed_cholesky, solve_identity
+from laconic.linalg import lower_product, reversed_cholesky, solve_identity, solve_transposed
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,45 +59,42 @@ class Plain:
 class Folded:
     """By the kernel values k = k_S(x) of a dictionary S, with all that is to be solved multiplied out beforehand.
 
-    With z = L_S⁻¹k and v = L⁻¹z = Pk, LLᵀ = G + λI: μ = (Pᵀβ)·k, β = L⁻¹b, and σ² = k(x,x)/λ − ‖Fk‖² where
-    F = CL_S⁻¹ and CᵀC = I/λ − (G + λI)⁻¹, all of them lower triangular.
+    With z = L_S⁻¹k, v = L⁻¹z and LLᵀ = G + λI: μ = (L_S⁻ᵀL⁻ᵀβ)·k, β = L⁻¹b, and σ² = k(x,x)/λ − ‖Fk‖² where F = CL_S⁻¹
+    and CᵀC = I/λ − (G + λI)⁻¹, both of them lower triangular.
     """
 
-    kernel: Kernel
-    lam: float
-    dictionary: Floats  # (r, d)
-    P: Floats  # (r, r)
+    belief: FiniteBelief
+    embedding: NystromEmbedding
     F: Floats  # (r, r)
-    mean: Floats  # (r,) Pᵀβ
+    mean: Floats  # (r,)
 
     @classmethod
     def of(cls, belief: FiniteBelief, embedding: NystromEmbedding) -> Folded:
         """A belief on a dictionary, multiplied out."""
-        lam, solved, root = belief.lam, solve_identity(belief.factor), solve_identity(embedding.root)
-        P = lower_product(solved, root)
-        C = reversed_cholesky(np.eye(embedding.size) / lam - solved.T @ solved)
-        return cls(
-            kernel=embedding.kernel,
-            lam=lam,
-            dictionary=embedding.dictionary,
-            P=P,
-            F=lower_product(C, root),
-            mean=belief.weights @ P,
-        )
+        solved = solve_identity(belief.factor)
+        C = reversed_cholesky(np.eye(embedding.size) / belief.lam - solved.T @ solved)
+        F = lower_product(C, solve_identity(embedding.root))
+        return cls(belief, embedding, F, mean=_turned(belief, embedding, belief.weights[None])[0])
 
     def look(self, X: Floats) -> Look:
-        K = self.kernel(X, self.dictionary)
+        K = self.embedding.kernel(X, self.embedding.dictionary)
         f = lower_product(self.F, K.T).T
-        variance = self.kernel.diag(X) / self.lam - np.einsum("ij,ij->i", f, f)
+        variance = self.embedding.prior(X) / self.belief.lam - np.einsum("ij,ij->i", f, f)
         return Look(K, K @ self.mean, np.maximum(variance, 0.0))
 
     def turned(self, rows: Floats) -> Floats:
-        return np.asarray(rows @ self.P)
+        return _turned(self.belief, self.embedding, rows)
+
+
+def _turned(belief: FiniteBelief, embedding: NystromEmbedding, rows: Floats) -> Floats:
+    """L_S⁻ᵀL⁻ᵀq of each row q."""
+    return solve_transposed(embedding.root, solve_transposed(belief.factor, rows.T)).T
 
 
 def sight_of(belief: Belief) -> Sight:
     """How to look at many points under a belief."""
-    if isinstance(belief, FiniteBelief) and isinstance(belief.embedding, NystromEmbedding):
-        if belief.embedding.dtype == "float64":
-            return Folded.of(belief, belief.embedding)
+    if isinstance(belief, FiniteBelief):
+        embedding = belief.embedding
+        if isinstance(embedding, NystromEmbedding) and embedding.dtype == "float64":
+            return Folded.of(belief, embedding)
     return Plain(belief)
