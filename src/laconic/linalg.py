@@ -47,9 +47,9 @@ def _lifted_cholesky(A: Floats, largest: float) -> Floats:
     )
 
 
-def reversed_cholesky(A: Floats) -> Floats:
-    """A lower triangular C with CᵀC = A, which is LLᵀ from the last row on."""
-    backwards = lower_cholesky(np.ascontiguousarray(A[::-1, ::-1]))
+def reversed_cholesky(A: Floats, *, largest: float = 0.0) -> Floats:
+    """A lower triangular C with CᵀC = A: the factor from the last row on; see `lower_cholesky`."""
+    backwards = lower_cholesky(np.ascontiguousarray(A[::-1, ::-1]), largest=largest)
     return np.ascontiguousarray(backwards.T[::-1, ::-1])
 
 

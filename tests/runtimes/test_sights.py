@@ -28,10 +28,21 @@ def plain() -> FiniteBelief:
     return FiniteBelief(embedding=embedding, lam=0.1, statistics=Statistics.of(embedding, POINTS, POINTS[:, 0]))
 
 
-BELIEFS = [weighted(Gaussian(0.4), 1), weighted(Gaussian(0.4), 30), weighted(Matern(2.5), 12), weighted(Linear(), 3)]
+def blank() -> FiniteBelief:
+    return FiniteBelief.nystrom(kernel=Gaussian(0.4), dictionary=POINTS[:9], lam=0.1)
 
 
-@pytest.mark.parametrize("belief", [*BELIEFS, plain()], ids=["one", "gaussian", "matern", "linear", "no dictionary"])
+BELIEFS = {
+    "one atom": weighted(Gaussian(0.4), 1),
+    "gaussian": weighted(Gaussian(0.4), 30),
+    "matern": weighted(Matern(2.5), 12),
+    "linear": weighted(Linear(), 3),
+    "without data": blank(),
+    "no dictionary": plain(),
+}
+
+
+@pytest.mark.parametrize("belief", BELIEFS.values(), ids=BELIEFS)
 def test_a_sight_says_what_the_view_says(belief: FiniteBelief) -> None:
     look, view = sight_of(belief).look(POINTS), belief.view(POINTS)
     assert_allclose(look.mean, view.mean, atol=1e-9)
@@ -40,7 +51,7 @@ def test_a_sight_says_what_the_view_says(belief: FiniteBelief) -> None:
     assert_allclose(look.taken(np.array([7, 0, 7])).variance, view.variance[[7, 0, 7]], atol=1e-9)
 
 
-@pytest.mark.parametrize("belief", [*BELIEFS, plain()], ids=["one", "gaussian", "matern", "linear", "no dictionary"])
+@pytest.mark.parametrize("belief", BELIEFS.values(), ids=BELIEFS)
 def test_tails_turned_for_a_sight_see_what_tails_predict(belief: FiniteBelief) -> None:
     tails, sight = [Tail(belief), Tail(belief)], sight_of(belief)
     quick = [each for each in map(QuickTail.of, tails) if each is not None]
@@ -61,4 +72,4 @@ def test_only_beliefs_on_a_dictionary_in_double_precision_are_multiplied_out() -
     embedding = NystromEmbedding(kernel=Gaussian(), dictionary=POINTS[:4], dtype="float32")
     assert isinstance(sight_of(FiniteBelief.empty(embedding=embedding, lam=1.0)), Plain)
     assert isinstance(sight_of(plain()), Plain)
-    assert isinstance(sight_of(BELIEFS[1]), Folded)
+    assert isinstance(sight_of(BELIEFS["gaussian"]), Folded)

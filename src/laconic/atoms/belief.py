@@ -28,7 +28,8 @@ def belief_of(
     atoms, weights, c = _checked(atoms, weights, c, spanning)
     require_positive("lam", lam)
     embedding = NystromEmbedding(kernel=kernel, dictionary=atoms[spanning])
-    gram = weighted_gram(embedding.embed(atoms), weights)
+    own = embedding.root.T if spanning.all() else embedding.embed(atoms)  # L_S⁻¹K is L_Sᵀ where all are in S
+    gram = weighted_gram(own, weights)
     factor = lower_cholesky(gram + lam * np.eye(len(gram)))
     prior = float(weights @ embedding.prior(atoms))
     moment = factor @ c

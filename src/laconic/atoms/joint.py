@@ -39,6 +39,7 @@ class Joint:
     left: Floats  # (m,) what the coordinates leave of k(s, s)
     basis: Floats  # (p, q)
     seen: Floats  # (p, q)
+    own: Floats  # (p, m) the atoms in the coordinates of S's dictionary
 
     @classmethod
     def of(cls, whitened: Whitened, rows: Ints, *, K: Floats, spanning: Bools) -> Joint:
@@ -49,7 +50,8 @@ class Joint:
         cross, gram, moment = _statistics(reference, rows[pivots], Z=Z[pivots], root=U[pivots])
         root = _bordered(whitened.root, cross, gram + lam * np.eye(len(gram)))
         atoms = np.concatenate([Z, U], axis=1)
-        basis = solve_lower(lower_cholesky(K[np.ix_(spanning, spanning)]), atoms[spanning])
+        dictionary = lower_cholesky(K if spanning.all() else K[np.ix_(spanning, spanning)])
+        basis = solve_lower(dictionary, atoms[spanning])
         return cls(
             lam=lam,
             root=root,
@@ -58,6 +60,7 @@ class Joint:
             left=np.maximum(np.diagonal(K) - np.einsum("ij,ij->i", atoms, atoms), 0.0),
             basis=basis,
             seen=basis @ root,
+            own=dictionary.T if spanning.all() else solve_lower(dictionary, K[spanning]),  # L_S⁻¹K is L_Sᵀ for S itself
         )
 
 

@@ -148,10 +148,10 @@ def _finished(
     K = reference.kernel(points, points)
     spanning = independent(K)
     joint = Joint.of(whitened, rows, K=K, spanning=spanning)
-    theta, Z = exact_mean(joint), joint.basis @ joint.atoms.T
+    theta = exact_mean(joint)
     while True:
         weights = weights_of(codes)
-        factor = lower_cholesky(weighted_gram(Z, weights) + lam * np.eye(len(Z)))
+        factor = lower_cholesky(weighted_gram(joint.own, weights) + lam * np.eye(len(theta)))
         certificate = certified(joint, weights, theta=theta, factor=factor, whitened=whitened)
         lower = _lowered(codes, certificate, settings=settings)
         if np.array_equal(lower, codes):

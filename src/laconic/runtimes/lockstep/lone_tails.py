@@ -76,7 +76,8 @@ class QuickTail:
 
     def append(self, view: View, reward: float, *, replayed: bool = False) -> None:
         """Learn the reward of the one point of a view."""
-        self.learn(*Seen.each(view), reward, replayed=replayed)
+        (point,) = Seen.each(view)
+        self.learn(point, reward, replayed=replayed)
 
     def learn(self, point: Seen, reward: float, *, replayed: bool = False) -> None:
         """Learn the reward of a point."""

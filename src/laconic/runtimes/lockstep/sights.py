@@ -71,8 +71,8 @@ class Folded:
     @classmethod
     def of(cls, belief: FiniteBelief, embedding: NystromEmbedding) -> Folded:
         """A belief on a dictionary, multiplied out."""
-        solved = solve_identity(belief.factor)
-        C = reversed_cholesky(np.eye(embedding.size) / belief.lam - solved.T @ solved)
+        solved, most = solve_identity(belief.factor), 1.0 / belief.lam
+        C = reversed_cholesky(most * np.eye(embedding.size) - solved.T @ solved, largest=most)
         F = lower_product(C, solve_identity(embedding.root))
         return cls(belief, embedding, F, mean=_turned(belief, embedding, belief.weights[None])[0])
 
