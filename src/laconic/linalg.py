@@ -95,6 +95,11 @@ def lower_product(L: Floats, B: Floats) -> Floats:
     return np.asarray(blas.dtrmm(1.0, L.T, B, side=0, lower=0, trans_a=1))
 
 
+def product_with_lower(B: Floats, L: Floats) -> Floats:
+    """BL for a lower triangular L, quickest where B is C-ordered."""
+    return np.asarray(blas.dtrmm(1.0, L.T, B.T, side=0, lower=0).T)
+
+
 def subtract_product(C: Floats, A: Floats, B: Floats) -> None:
     """C −= AB where C lies, by the BLAS library that also solves (see `laconic.runtimes.threads`)."""
     if C.size == 0 or len(B) == 0:

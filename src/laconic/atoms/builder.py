@@ -11,7 +11,7 @@ from laconic.arrays import Bools, Floats, Ints
 from laconic.atoms.settings import Atoms
 from laconic.atoms.weighing import SINGLE, Singles, Weighing, row_squares
 from laconic.atoms.whitened import Whitened
-from laconic.linalg import lower_cholesky, solve_lower
+from laconic.linalg import lower_cholesky, product_with_lower, solve_lower
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +76,7 @@ def most_atoms(whitened: Whitened, *, settings: Atoms) -> int:
 
 def mean_missed(whitened: Whitened, rows: Ints) -> float:
     """β in the coordinates of R: the least ‖L⁻¹b − Lᵀθ‖ over θ in the span of some points, or a little more."""
-    seen = whitened.reference.coordinates.take(rows) @ whitened.root
+    seen = product_with_lower(whitened.reference.coordinates.take(rows), whitened.root)
     gram = seen.T @ seen
     # A ridge that is all but nothing stands in for the rank: h − YᵀY(YᵀY + εI)⁻¹h = ε(YᵀY + εI)⁻¹h.
     epsilon = 1e-13 * float(np.trace(gram)) / max(len(gram), 1)

@@ -22,7 +22,7 @@ from scipy.linalg import lapack
 from laconic.arrays import Bools, Floats, Ints
 from laconic.atoms.reference import Reference
 from laconic.atoms.whitened import Whitened
-from laconic.linalg import lower_cholesky, solve_identity, solve_lower
+from laconic.linalg import lower_cholesky, product_with_lower, solve_identity, solve_lower
 
 #: What R leaves of an atom is kept down to this part of the largest k(x, x); less is rounding.
 ROUNDING = 1e-13
@@ -59,7 +59,7 @@ class Joint:
             atoms=atoms,
             left=np.maximum(np.diagonal(K) - np.einsum("ij,ij->i", atoms, atoms), 0.0),
             basis=basis,
-            seen=basis @ root,
+            seen=product_with_lower(basis, root),
             own=dictionary.T if spanning.all() else solve_lower(dictionary, K[spanning]),  # L_S⁻¹K is L_Sᵀ for S itself
         )
 
