@@ -29,7 +29,19 @@ if TYPE_CHECKING:
     from laconic.experiments.frontier import Frontier, frontier
     from laconic.experiments.grid import grid
     from laconic.experiments.results import Results
-    from laconic.exploration import Fixed, Theory
+    from laconic.exploration import (
+        UCB,
+        Chance,
+        Choice,
+        EpsilonFloor,
+        Exploration,
+        Fixed,
+        Greedy,
+        Shown,
+        Softmax,
+        Theory,
+        Thompson,
+    )
     from laconic.kernels import Gaussian, Kernel, Linear, Matern, Polynomial, RationalQuadratic
     from laconic.problems import Catalogue, Cosine, FromFunctions, Log, PolynomialReward, Problem, Recorded, Round
     from laconic.problems.clustered import Clustered, Magic, Mushroom, Shuttle
@@ -68,7 +80,19 @@ _HOMES = {
     "laconic.experiments.frontier": ("Frontier", "frontier"),
     "laconic.experiments.grid": ("grid",),
     "laconic.experiments.results": ("Results",),
-    "laconic.exploration": ("Fixed", "Theory"),
+    "laconic.exploration": (
+        "UCB",
+        "Chance",
+        "Choice",
+        "EpsilonFloor",
+        "Exploration",
+        "Fixed",
+        "Greedy",
+        "Shown",
+        "Softmax",
+        "Theory",
+        "Thompson",
+    ),
     "laconic.kernels": ("Gaussian", "Kernel", "Linear", "Matern", "Polynomial", "RationalQuadratic"),
     "laconic.problems": (
         "Catalogue",
@@ -99,6 +123,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "UCB",
     "AgreeOnDictionary",
     "Algorithm",
     "AllPoints",
@@ -107,6 +132,8 @@ __all__ = [
     "AskServer",
     "Atoms",
     "Catalogue",
+    "Chance",
+    "Choice",
     "Client",
     "Clustered",
     "Cosine",
@@ -115,11 +142,14 @@ __all__ = [
     "Digest",
     "DisKernelUCB",
     "DisLinUCB",
+    "EpsilonFloor",
     "Every",
+    "Exploration",
     "Fixed",
     "FromFunctions",
     "Frontier",
     "Gaussian",
+    "Greedy",
     "InputError",
     "Kernel",
     "KernelError",
@@ -153,9 +183,12 @@ __all__ = [
     "Server",
     "ShareData",
     "ShareStatistics",
+    "Shown",
     "Shuttle",
+    "Softmax",
     "Suggestion",
     "Theory",
+    "Thompson",
     "Trigger",
     "Variance",
     "Yelp",

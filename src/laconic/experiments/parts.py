@@ -36,6 +36,8 @@ OTHERS: dict[str, Any] = {
 }
 #: Parameters that the name of a part is enough for, and these names.
 BY_NAME = {"digest": ("Atoms", "AllPoints"), "upload": ("Growth", "WithAsk")}
+#: Parameters that are an exploration.
+EXPLORATIONS = ("exploration", "of")
 _NAMES = {kind: name for name, kind in {**COMPOSED, **OTHERS}.items()}
 
 
@@ -101,10 +103,14 @@ def _part(value: Any, *, name: str) -> Any:
         given = {key: _part(inner, name=key) for key, inner in value.items() if key != "name"}
         if kind in OTHERS:
             return _make(OTHERS[kind], given, name=kind)
+        if name in EXPLORATIONS:
+            return _make(registry.find("exploration", kind), given, name=kind)
         found = COMPOSED.get(kind) or registry.find("kernel", kind)
         return kernels.as_kernel(_make(found, given, name=kind))
     if isinstance(value, str) and name == "kernel":
         return registry.find("kernel", value)()
+    if isinstance(value, str) and name in EXPLORATIONS:
+        return _make(registry.find("exploration", value), {}, name=value)
     if isinstance(value, str) and name in BY_NAME:
         require_one_of(name, value, choices=BY_NAME[name])
         return OTHERS[value]()
@@ -128,7 +134,7 @@ def _written(part: Any, *, key: str) -> Any:
         return part.item()
     if isinstance(part, str | bool | int | float):
         return part
-    name = _NAMES.get(type(part)) or _listed(part, kind="kernel")
+    name = _NAMES.get(type(part)) or _listed(part, kind="exploration" if key in EXPLORATIONS else "kernel")
     if name is not None:
         return to_table(part, name=name)
     raise InputError(f"{key}={part!r} has no name that a configuration file could give")

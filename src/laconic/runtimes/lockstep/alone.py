@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from laconic.arrays import Floats, Ints
 from laconic.beliefs import Belief, ExactBelief, View
 from laconic.errors import InputError
-from laconic.exploration import Fixed, tied_with_best
+from laconic.exploration import UCB, Fixed, Greedy, tied_with_best
 from laconic.problems.base import Round
 from laconic.protocol.client import Client
 from laconic.protocol.plan import Plan
@@ -38,6 +38,7 @@ class LoneFleet:
     def __init__(self, plan: Plan, *, clients: int, seed: int, recorder: Recorder) -> None:
         self.network = Network(plan, clients=clients, seed=seed, ledger=recorder.ledger, strict=True)
         self.plan, self.clients, self.seed, self.recorder = plan, clients, seed, recorder
+        self._alpha = _fixed_alpha(plan)
         self._unreported: dict[int, Unreported] = {number: Unreported([], []) for number in self.network.clients}
 
     def play_round(self, index: int, round_: Round) -> NDArray[np.int32]:
@@ -89,7 +90,7 @@ class LoneFleet:
 
     def _quick_tails(self) -> dict[int, QuickTail]:
         """The tails of clients that can be computed in batches, brought into the form for that."""
-        if not isinstance(self.plan.exploration, Fixed):
+        if self._alpha is None:
             return {}
         found = {}
         for number, client in self.network.clients.items():
@@ -113,8 +114,8 @@ class LoneFleet:
                 row, tail = rows[number], tails[number]
                 mean[row], signal = tail.adjusted(view.features, view.mean, view.signal)
                 variance[row] = signal + view.residual
-        assert isinstance(self.plan.exploration, Fixed)
-        return mean, self.plan.exploration.alpha * np.sqrt(variance)
+        assert self._alpha is not None
+        return mean, self._alpha * np.sqrt(variance)
 
     def _pick(self, arms: Arms, mean: Floats, width: Floats, *, numbers: list[int], index: int) -> Ints:
         """The arm of each client: the largest index, ties broken by a draw of the client's own."""
@@ -145,6 +146,14 @@ class LoneFleet:
         points, rewards = np.concatenate(unreported.points), np.concatenate(unreported.rewards)
         self._unreported[number] = Unreported([], [])
         self.network.settle(number, client.reported(points, rewards))
+
+
+def _fixed_alpha(plan: Plan) -> float | None:
+    """The α of which μ + ασ is largest where a client chooses; None where it is another, or chooses otherwise."""
+    if isinstance(plan.exploration, Greedy):
+        return 0.0
+    by_index = isinstance(plan.exploration, UCB)
+    return plan.confidence.alpha if by_index and isinstance(plan.confidence, Fixed) else None
 
 
 @dataclass(frozen=True, eq=False)
