@@ -43,7 +43,17 @@ if TYPE_CHECKING:
         Thompson,
     )
     from laconic.kernels import Gaussian, Kernel, Linear, Matern, Polynomial, RationalQuadratic
-    from laconic.problems import Catalogue, Cosine, FromFunctions, Log, PolynomialReward, Problem, Recorded, Round
+    from laconic.problems import (
+        Catalogue,
+        Cosine,
+        FromFunctions,
+        Log,
+        PolynomialReward,
+        Problem,
+        Recorded,
+        Replay,
+        Round,
+    )
     from laconic.problems.clustered import Clustered, Magic, Mushroom, Shuttle
     from laconic.problems.ratings import MovieLens, Ratings, Yelp
     from laconic.problems.recorded import save_recorded
@@ -102,6 +112,7 @@ _HOMES = {
         "PolynomialReward",
         "Problem",
         "Recorded",
+        "Replay",
         "Round",
     ),
     "laconic.problems.clustered": ("Clustered", "Magic", "Mushroom", "Shuttle"),
@@ -177,6 +188,7 @@ __all__ = [
     "Ratings",
     "RationalQuadratic",
     "Recorded",
+    "Replay",
     "Results",
     "Round",
     "Run",

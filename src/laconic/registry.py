@@ -35,6 +35,7 @@ _OURS: dict[Kind, dict[str, str]] = {
         "polynomial": "laconic.problems:PolynomialReward",
         "catalogue": "laconic.problems:Catalogue",
         "recorded": "laconic.problems:Recorded",
+        "replay": "laconic.problems:Replay",
         "magic": "laconic.problems.clustered:Magic",
         "mushroom": "laconic.problems.clustered:Mushroom",
         "shuttle": "laconic.problems.clustered:Shuttle",

@@ -224,7 +224,7 @@ def test_an_exploration_may_be_given_by_its_name() -> None:
     floor = {"name": "EpsilonFloor", "of": "Greedy", "epsilon": 0.2}
     assert with_param(DisLinUCB(), "exploration", floor).exploration == EpsilonFloor(Greedy(), 0.2)
     assert with_param(DisLinUCB(exploration=Softmax()), "temperature", 0.5).exploration == Softmax(0.5)
-    with pytest.raises(UnknownName, match="no exploration is called 'Tompson'; did you mean Thompson?"):
+    with pytest.raises(UnknownName, match="no exploration is called 'Tompson'; did you mean Thompson"):
         with_param(DisLinUCB(), "exploration", "Tompson")
 
 

@@ -82,8 +82,11 @@ EXPLORATIONS = st.sampled_from(
 )
 
 
+BY_INDEX = st.just(UCB())
+
+
 @st.composite
-def algorithms(draw: st.DrawFn, explorations: Any = st.just(UCB())) -> Any:
+def algorithms(draw: st.DrawFn, explorations: Any = BY_INDEX) -> Any:
     exploration = draw(explorations)
     kernel, lam = draw(KERNELS), draw(st.sampled_from([1e-2, 0.1, 1.0, 10.0]))
     alpha: Any = draw(st.sampled_from([0.0, 0.1, 1.0, 5.0, Theory()]))

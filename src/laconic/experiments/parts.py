@@ -49,7 +49,7 @@ def as_algorithm(candidate: AlgorithmLike) -> Algorithm:
 
 
 def as_problem(candidate: ProblemLike) -> Problem:
-    """A problem from a value, a class, a name, or the path of an ``.npz``."""
+    """A problem from a value, a class, a name, or the path of an ``.npz`` or of a ``.parquet`` of events."""
     if isinstance(candidate, str | os.PathLike):
         return problem_from({"name": os.fspath(candidate)})
     problem = _made(candidate)
@@ -64,10 +64,12 @@ def _made(candidate: Any) -> Any:
 
 
 def problem_from(table: Mapping[str, Any]) -> Problem:
-    """A problem from its name (or the path of an ``.npz``), parameters and, where it has been noted, hash."""
+    """A problem from its name (or the path of its file), parameters and, where it has been noted, hash."""
     name = str(table.get("name", ""))
     given = {key: value for key, value in table.items() if key not in ("name", "sha256")}
-    if name.lower().endswith(".npz") or (os.sep in name and Path(name).is_file()):
+    if name.lower().endswith(".parquet"):
+        name, given = "replay", {"path": name} | given
+    elif name.lower().endswith(".npz") or (os.sep in name and Path(name).is_file()):
         name, given = "recorded", {"path": name} | given
     problem: Problem = _make(registry.find("problem", name), given, name=name)
     wanted = table.get("sha256", getattr(problem, "sha256", None))

@@ -55,9 +55,7 @@ class EpsilonFloor:
         arm = int(random.integers(len(shown))) if random.random() < self.epsilon else inner.arm
 
         def chance(each: int) -> Chance:
-            given = inner.chance_of(each)
-            return Chance(
-                self.epsilon / len(shown) + (1.0 - self.epsilon) * given.value, (1.0 - self.epsilon) * given.error
-            )
+            given, rest = inner.chance_of(each), 1.0 - self.epsilon
+            return Chance(self.epsilon / len(shown) + rest * given.value, rest * given.error)
 
         return Choice(arm, chance)

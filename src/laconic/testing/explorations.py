@@ -24,8 +24,8 @@ OFF_BY = 6.0
 def check_exploration(exploration: Exploration) -> None:
     """Check an exploration on all sorts of arms.
 
-    It must be a function of what is shown and of draws from ``shown.random()``, change nothing of it, choose an arm that
-    there is, and say with which probability: those of all arms add up to one, and arms are chosen as often as it says.
+    It must be a function of what is shown and of draws from ``shown.random()``, change nothing of it, choose one of the
+    arms, and say with which probability: those of all arms add up to one, and arms are chosen as often as it says.
     """
     subject = Subject.of("exploration", exploration)
     subject.claim(not isinstance(exploration, type), "it is a class; check a value of it")
@@ -118,5 +118,5 @@ def _check_frequencies(subject: Subject, choices: list[Choice], chances: list[Ch
         off = OFF_BY * math.sqrt(p * (1.0 - p) / len(choices) + chance.error**2) + 2.0 / len(choices) * (0.0 < p < 1.0)
         subject.claim(
             abs(share - p) <= off + CLOSE,
-            f"arm {arm} is chosen in {share:.3f} of {len(choices)} decisions, and its probability is said to be {p:.3f}",
+            f"arm {arm} is chosen in {share:.3f} of {len(choices)} decisions, and has the probability {p:.3f}, it says",
         )

@@ -47,22 +47,23 @@ class LoneFleet:
         ready = self._decided(index, round_)
         views = RoundViews(self.network, round_)
         for number, client in self.network.clients.items():
-            turn = ready.get(number)
+            turn, step = ready.get(number), index * self.clients + number + 1
             tail: object = client.learner.tail
             if turn is not None and tail is turn.tail:
                 choices[number] = turn.arm
                 self._learn(number, client, turn)
             else:
-                choices[number] = self._by_itself(number, client, round_, views)
-            step = index * self.clients + number + 1
+                choices[number] = self._by_itself(number, client, round_, views, step=step)
             self.recorder.exchanged(step, self.network.installed)
             self.recorder.downloaded(step, self.network.downloads)
         return choices
 
-    def _by_itself(self, number: int, client: Client, round_: Round, views: RoundViews) -> int:
+    def _by_itself(self, number: int, client: Client, round_: Round, views: RoundViews, *, step: int) -> int:
         """One client's turn, as the client itself takes it."""
         decision = client.choose(views.arms(number), view=views.of(number))
         arm = views.place(number, decision.arm)
+        if self.recorder.chances is not None:
+            self.recorder.chances.note(step - 1, decision.choice.chance)
         self.network.settle(number, client.observe(decision, float(round_.rewards[number, arm])))
         return arm
 
@@ -127,6 +128,9 @@ class LoneFleet:
             raise InputError("the model's predictions overflow; rescale features and rewards to moderate sizes")
         tied = tied_with_best(mean, width, there=there)
         picked: Ints = tied.argmax(axis=1)
+        if self.recorder.chances is not None:
+            for number, shares in zip(numbers, tied.sum(axis=1), strict=True):
+                self.recorder.chances.note_shared(index * self.clients + number, np.array([shares]))
         for row in np.flatnonzero(tied.sum(axis=1) > 1):
             candidates = np.flatnonzero(tied[row])
             draw = generator(self.seed, Role.TIES, numbers[row], index)

@@ -20,6 +20,7 @@ from laconic.problems.rounds import check_round
 from laconic.protocol.plan import Plan
 from laconic.protocol.wire import EXACT
 from laconic.randomness import Role, generator
+from laconic.runtimes import loopback
 from laconic.runtimes.lockstep.alone import LoneFleet
 from laconic.runtimes.lockstep.arms import Arms
 from laconic.runtimes.lockstep.batch import Exploring, NewPoints, Prediction, Scores, one_each
@@ -41,10 +42,14 @@ def play(
     rounds: int,
     seed: int,
     progress: Callable[[int], None] | None = None,
+    log: bool = False,
 ) -> Run:
-    """A whole run, round by round."""
+    """A whole run, round by round; loopback plays one in which some rewards are not known, as few are learnt from."""
+    if getattr(instance, "partial", False):
+        how: Any = {"clients": clients, "rounds": rounds, "seed": seed, "progress": progress, "log": log}
+        return loopback.play(algorithm, instance, **how)
     plan = algorithm.plan(instance.dim)
-    recorder = Recorder(plan, clients=clients, rounds=rounds)
+    recorder = Recorder(plan, clients=clients, rounds=rounds, log=instance if log else None)
     fleet: Fleet | LoneFleet = (
         Fleet(plan, clients=clients, rounds=rounds, seed=seed, recorder=recorder)
         if plan.digest is None
@@ -152,6 +157,8 @@ class Fleet:
             mean, width = mean[rows, columns], width[rows, columns]
         tied = tied_with_best(mean, width, there=None if arms.mask is None else arms.mask[first:last])
         picked: Ints = tied.argmax(axis=1)
+        if self.recorder.chances is not None:
+            self.recorder.chances.note_shared(index * self.clients + first, tied.sum(axis=1))
         best = np.count_nonzero(tied)
         if best == len(tied) == 1:  # one client and one best arm, so its index is a number
             return picked
@@ -170,6 +177,8 @@ class Fleet:
             there, columns = arms.columns(client)
             choice = self.plan.exploration.choose(seen.shown(row, columns, address=(self.seed, client, index)))
             picked[row] = there[choice.arm]
+            if self.recorder.chances is not None:
+                self.recorder.chances.note(index * self.clients + client, choice.chance)
         return picked
 
     def _remember(self, round_: Round, picked: Ints, rewards: Floats, first: int) -> None:
