@@ -5,7 +5,8 @@ Every test here rejects at the level 10⁻⁴ for each run of it; seeds are fixe
 
 import math
 from collections import Counter
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from scipy.stats import norm
 from laconic import (
     UCB,
     Catalogue,
+    Chance,
+    Choice,
     Client,
     DisKernelUCB,
     EpsilonFloor,
@@ -23,6 +26,7 @@ from laconic import (
     NKernelUCB,
     Random,
     Run,
+    Shown,
     Softmax,
     Thompson,
     run,
@@ -42,19 +46,51 @@ EXPLORATIONS = [
 ]
 
 
-@pytest.mark.parametrize("exploration", EXPLORATIONS, ids=repr)
-def test_arms_are_chosen_as_often_as_their_propensities_say_over_10_000_draws(exploration: Any) -> None:
+def require_agreement(arms: list[int], chances: list[Chance]) -> None:
+    """Each arm is chosen as often as said, at its share of the level."""
+    seen, z = Counter(arms), norm.isf(LEVEL / (2 * len(chances)))
+    for arm, chance in enumerate(chances):
+        error = math.sqrt(chance.value * (1 - chance.value) / len(arms) + chance.error**2)
+        assert abs(seen[arm] / len(arms) - chance.value) <= z * error + 1e-12, (arm, seen[arm] / len(arms), chance)
+
+
+def client_with(exploration: Any) -> tuple[Client, Floats]:
+    """A client that has learnt something of the arms that it is shown, of which one is there twice."""
     arms = np.random.default_rng(5).uniform(-1, 1, (6, 2))
     client = Client(NKernelUCB(Gaussian(0.5), lam=0.5, alpha=0.7, exploration=exploration).plan(2), seed=3)
     client.learn(arms[[0, 1, 2, 2]], [0.3, 0.1, -0.2, 0.1])
-    shown = arms[[0, 1, 2, 3, 4, 5, 3]]  # one of them twice
-    decisions = [client.choose(shown) for _ in range(DRAWS)]
-    seen = Counter(decision.arm for decision in decisions)
-    chances = {arm: decisions[0].choice.chance_of(arm) for arm in range(len(shown))}
-    z = norm.isf(LEVEL / (2 * len(shown)))  # each arm at its share of the level
-    for arm, chance in chances.items():
-        error = math.sqrt(chance.value * (1 - chance.value) / DRAWS + chance.error**2)
-        assert abs(seen[arm] / DRAWS - chance.value) <= z * error + 1e-12, (arm, seen[arm] / DRAWS, chance)
+    return client, arms[[0, 1, 2, 3, 4, 5, 3]]
+
+
+@dataclass(frozen=True)
+class Watching(UCB):
+    """Notes what it is shown."""
+
+    seen: ClassVar[list[Shown]] = []
+
+    def choose(self, shown: Shown, /) -> Choice:
+        self.seen.append(shown)
+        return super().choose(shown)
+
+
+@pytest.mark.parametrize("exploration", EXPLORATIONS, ids=repr)
+def test_arms_are_chosen_as_often_as_their_propensities_say_over_10_000_draws(exploration: Any) -> None:
+    client, arms = client_with(Watching())
+    client.choose(arms)
+    shown = Watching.seen[-1]
+    choices = [exploration.choose(replace(shown, address=lambda t=t: (7, 0, t))) for t in range(DRAWS)]
+    require_agreement([choice.arm for choice in choices], [choices[0].chance_of(arm) for arm in range(len(arms))])
+
+
+def test_the_decisions_of_a_client_are_those_of_its_exploration() -> None:
+    client, arms = client_with(EpsilonFloor(Thompson(), 0.2))
+    decisions = [client.choose(arms) for _ in range(2000)]
+    require_agreement(
+        [decision.arm for decision in decisions], [decisions[0].choice.chance_of(arm) for arm in range(len(arms))]
+    )
+    for decision in decisions[:20]:  # each by draws of its own
+        other = decisions[0].choice.chance_of(decision.arm)
+        assert abs(decision.propensity - other.value) <= 6 * math.hypot(decision.propensity_error, other.error)
 
 
 # What a policy is worth

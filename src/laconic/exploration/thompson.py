@@ -92,7 +92,8 @@ def best_chance(mean: Floats, covariance: Floats, arm: int, *, random: np.random
     m = mean[others] - mean[arm]
     own = covariance[arm, others]
     cov = covariance[np.ix_(others, others)] - own - own[:, None] + covariance[arm, arm]
-    order = np.argsort(-m / np.sqrt(cov.diagonal()), kind="stable")  # the most demanding first, for a small variance
+    demands = -m / np.sqrt(cov.diagonal())  # rounded, so that last bits do not decide among equals
+    order = np.argsort(np.round(demands, 6), kind="stable")  # the most demanding first, for a small variance
     m, L = m[order], root(cov[np.ix_(order, order)])
     e, log_left = np.empty((len(m), ESTIMATED_BY)), np.zeros(ESTIMATED_BY)
     log_uniform = -np.maximum(random.standard_exponential((len(m), ESTIMATED_BY)), 1e-16)  # 1 would be beyond any e

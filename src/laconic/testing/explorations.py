@@ -17,6 +17,8 @@ from laconic.testing.claims import CLOSE, Subject, points
 SEED = 11
 #: So many decisions show how often arms are chosen.
 DECISIONS = 400
+#: So many of them are made again.
+REPEATED = 20
 #: How often an arm is chosen may be off by so many standard errors: once in about 10⁹ checks by chance.
 OFF_BY = 6.0
 
@@ -74,9 +76,9 @@ def _check_set(subject: Subject, exploration: Exploration, shown: Shown) -> None
     after = (shown.mean, shown.width, shown.same)
     kept = all(np.array_equal(old, new) for old, new in zip(before, after, strict=True))
     subject.claim(kept, "choose(shown) changes the arrays that it is given")
-    again = [exploration.choose(_at(shown, decision)).arm for decision in range(5)]
+    again = [exploration.choose(_at(shown, decision)).arm for decision in range(REPEATED)]
     subject.claim(
-        again == [choice.arm for choice in choices[:5]],
+        again == [choice.arm for choice in choices[:REPEATED]],
         "it chooses another arm when it is asked again; draw from shown.random() and from nothing else",
     )
     chances = [_chance(subject, choices[0], arm) for arm in range(len(shown))]
