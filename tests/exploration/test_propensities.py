@@ -62,6 +62,10 @@ def client_with(exploration: Any) -> tuple[Client, Floats]:
     return client, arms[[0, 1, 2, 3, 4, 5, 3]]
 
 
+def at(shown: Shown, decision: int) -> Shown:
+    return replace(shown, address=lambda: (7, 0, decision))
+
+
 @dataclass(frozen=True)
 class Watching(UCB):
     """Notes what it is shown."""
@@ -78,7 +82,7 @@ def test_arms_are_chosen_as_often_as_their_propensities_say_over_10_000_draws(ex
     client, arms = client_with(Watching())
     client.choose(arms)
     shown = Watching.seen[-1]
-    choices = [exploration.choose(replace(shown, address=lambda t=t: (7, 0, t))) for t in range(DRAWS)]
+    choices = [exploration.choose(at(shown, t)) for t in range(DRAWS)]
     require_agreement([choice.arm for choice in choices], [choices[0].chance_of(arm) for arm in range(len(arms))])
 
 

@@ -96,7 +96,7 @@ def test_the_decision_has_the_name_of_its_arm() -> None:
     names = ["a", "b", "c", "d", "e"]
     decision = ours.choose(ARMS, ids=names)
     assert decision.arm_id == names[decision.arm]
-    assert ours.choose(ARMS, ids=np.arange(10, 15)).arm_id in range(10, 15)
+    assert ours.choose(ARMS, ids=np.arange(10, 15)).arm_id in list(range(10, 15))
     assert ours.choose(ARMS).arm_id is None
 
 

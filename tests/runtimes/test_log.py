@@ -90,8 +90,7 @@ def test_what_the_arms_of_every_set_have_in_common_is_the_context() -> None:
     ids=lambda each: f"{type(each).__name__} {getattr(each, 'exploration', '')}",
 )
 def test_both_runtimes_write_the_same_log(algorithm: Any, problem: Any) -> None:
-    sizes = {"clients": 3, "rounds": 12, "seed": 4}
-    one, other = (run(algorithm, problem, log=True, runtime=name, **sizes).log() for name in ("loopback", "lockstep"))
+    one, other = (run(algorithm, problem, log=True, runtime=name, **SIZES).log() for name in ("loopback", "lockstep"))
     for column in COLUMNS:
         if column.startswith("propensity"):
             np.testing.assert_allclose(one[column].to_numpy(), other[column].to_numpy(), atol=1e-8)

@@ -6,7 +6,6 @@ time; a runtime that has more puts a lock around it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,7 +24,7 @@ from laconic.protocol.codec import Codec
 from laconic.protocol.difference import difference
 from laconic.protocol.digests import Held
 from laconic.protocol.history import Growing64
-from laconic.protocol.learner import ArmId, Decision, Learner
+from laconic.protocol.learner import ArmIds, Decision, Learner
 from laconic.protocol.messages import Down, Install, Merged, Payload, Up, Welcome
 from laconic.protocol.outcome import Outcome, Work
 from laconic.protocol.parcels import Libraries, first_points, library_mark, packed, with_points
@@ -149,7 +148,7 @@ class Client:
 
     # -- what an application does --------------------------------------------------------------------------------
 
-    def choose(self, arms: ArrayLike, *, ids: Sequence[ArmId] | None = None, view: View | None = None) -> Decision:
+    def choose(self, arms: ArrayLike, *, ids: ArmIds | None = None, view: View | None = None) -> Decision:
         """The arm that the plan's exploration chooses, with the probability with which it did.
 
         ``ids`` are names of the arms, texts or whole numbers, of which ``decision.arm_id`` is the chosen one's.

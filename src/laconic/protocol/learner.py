@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from laconic.arrays import Floats, Ints
 from laconic.beliefs import Belief, View
@@ -28,6 +28,7 @@ from laconic.tail import Tail
 
 #: What an application may call an arm.
 ArmId = str | int
+ArmIds = Sequence[ArmId] | NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +155,7 @@ class Learner:
 
     # -- choosing ------------------------------------------------------------------------------------------------
 
-    def choose(self, arms: ArrayLike, *, ids: Sequence[ArmId] | None = None, view: View | None = None) -> Decision:
+    def choose(self, arms: ArrayLike, *, ids: ArmIds | None = None, view: View | None = None) -> Decision:
         """The arm that the plan's exploration chooses under belief and tail, by draws of this decision's own.
 
         ``ids`` are names of the arms, of which the decision has the chosen one's. ``view`` is what the belief says of
@@ -367,7 +368,7 @@ def extended(tail: Tail, X: Floats, y: Floats, *, replayed: bool) -> Tail:
     return longer
 
 
-def checked_ids(ids: Sequence[ArmId], *, arms: int) -> list[ArmId]:
+def checked_ids(ids: ArmIds, *, arms: int) -> list[ArmId]:
     """Names of so many arms, each a text or a whole number that no other arm has."""
     if isinstance(ids, str | bytes) or not isinstance(ids, Sequence | np.ndarray):
         raise InputError(f"ids must be a list of texts or whole numbers, not {seen(ids)}; give one for each arm")
