@@ -87,11 +87,11 @@ def test_approx_starts_with_an_empty_dictionary_or_with_an_exact_local_model() -
 
 @pytest.mark.parametrize("kind", ALL)
 def test_alpha_is_a_number_or_the_theory(kind: Any) -> None:
-    assert kind(alpha=0.3).plan(2).exploration == Fixed(0.3)
+    assert kind(alpha=0.3).plan(2).confidence == Fixed(0.3)
     theory = Theory(S=2.0)
     rule = kind(alpha=theory, D=1.0) if kind in THRESHOLD else kind(alpha=theory)
     expected = NystromTheory(theory, D=1.0) if kind is ApproxDisKernelUCB else ExactTheory(theory)
-    assert rule.plan(2).exploration == expected
+    assert rule.plan(2).confidence == expected
 
 
 def test_approx_refuses_the_theory_where_its_root_is_not_defined() -> None:

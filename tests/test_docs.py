@@ -233,6 +233,7 @@ def test_what_another_package_declares_is_found_by_name(tmp_path: Path, monkeypa
     assert registry.find("algorithm", "uniformdictionary").__name__ == "UniformDictionary"
     assert registry.find("problem", "frontpage").__name__ == "FrontPage"
     assert registry.find("kernel", "periodic").__name__ == "Periodic"
+    assert registry.find("exploration", "inversegap").__name__ == "InverseGap"
 
 
 # The site

@@ -236,7 +236,7 @@ def test_the_coefficient_without_a_tail_is_that_of_own_points_alone() -> None:
 
 def test_the_step_is_that_of_the_rewards_range() -> None:
     algorithm = LaconicUCB(alpha=Theory(), digest=Atoms(Recipe(step=0.1)), reward=4.0)
-    assert algorithm.plan(2).exploration == LeanTheory(Theory(), step=0.4)
+    assert algorithm.plan(2).confidence == LeanTheory(Theory(), step=0.4)
 
 
 def test_a_digest_without_certificates_has_no_theory() -> None:

@@ -479,7 +479,7 @@ def test_a_belief_that_takes_damaged_arrays_is_found_out() -> None:
 
 
 def test_a_belief_of_another_package_syncs_and_joins_without_a_change_elsewhere() -> None:
-    plan = Plan(belief=Average(2), trigger=Determinant(0.0), phases=(ShareData(),), exploration=Fixed(1.0))
+    plan = Plan(belief=Average(2), trigger=Determinant(0.0), phases=(ShareData(),), confidence=Fixed(1.0))
     network = Network(plan, clients=1, seed=0, share=False)
     client = network.clients[0]
     network.settle(0, client.observe(client.choose(np.eye(2)), 3.0))

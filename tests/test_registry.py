@@ -47,10 +47,11 @@ def test_the_papers_algorithms_problems_and_kernels_have_names() -> None:
     named = {"cosine": Cosine, "polynomial": PolynomialReward, "catalogue": Catalogue, "recorded": Recorded}
     assert named.items() <= registry.problems().items()
     assert {"Gaussian", "Matern", "RationalQuadratic", "Linear", "Polynomial"} <= set(registry.kernels())
+    assert list(registry.explorations())[:5] == ["UCB", "Thompson", "Softmax", "EpsilonFloor", "Greedy"]
 
 
 def test_each_class_is_named_as_it_is_called() -> None:
-    for name, kind in {**registry.algorithms(), **registry.kernels()}.items():
+    for name, kind in {**registry.algorithms(), **registry.kernels(), **registry.explorations()}.items():
         assert kind.__name__ == name
 
 

@@ -611,11 +611,11 @@ def other_every_time(plan: Plan) -> Plan:
         (Altered(lambda plan: 1 / 0), r"plan\(1\): plan\(dim\) raised ZeroDivisionError"),
         (Altered(lambda plan: replace(plan, belief=linear())), r"plan\(1\): its belief has dim 2"),
         (
-            Altered(lambda plan: replace(plan, exploration=Fixed(1.0), trigger=OddTrigger(alternating))),
+            Altered(lambda plan: replace(plan, confidence=Fixed(1.0), trigger=OddTrigger(alternating))),
             "^trigger OddTrigger",
         ),
         (Altered(lambda plan: replace(plan, phases=(Forgetting("history"),))), "^phase Forgetting"),
-        (Altered(lambda plan: replace(plan, exploration=Moody(1.0))), "with fresh arms: .* when it is played again"),
+        (Altered(lambda plan: replace(plan, confidence=Moody(1.0))), "with fresh arms: .* when it is played again"),
     ],
 )
 def test_a_broken_algorithm_is_told_what_is_wrong(algorithm: Any, why: str) -> None:

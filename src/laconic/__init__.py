@@ -29,9 +29,31 @@ if TYPE_CHECKING:
     from laconic.experiments.frontier import Frontier, frontier
     from laconic.experiments.grid import grid
     from laconic.experiments.results import Results
-    from laconic.exploration import Fixed, Theory
+    from laconic.exploration import (
+        UCB,
+        Chance,
+        Choice,
+        EpsilonFloor,
+        Exploration,
+        Fixed,
+        Greedy,
+        Shown,
+        Softmax,
+        Theory,
+        Thompson,
+    )
     from laconic.kernels import Gaussian, Kernel, Linear, Matern, Polynomial, RationalQuadratic
-    from laconic.problems import Catalogue, Cosine, FromFunctions, Log, PolynomialReward, Problem, Recorded, Round
+    from laconic.problems import (
+        Catalogue,
+        Cosine,
+        FromFunctions,
+        Log,
+        PolynomialReward,
+        Problem,
+        Recorded,
+        Replay,
+        Round,
+    )
     from laconic.problems.clustered import Clustered, Magic, Mushroom, Shuttle
     from laconic.problems.ratings import MovieLens, Ratings, Yelp
     from laconic.problems.recorded import save_recorded
@@ -68,7 +90,19 @@ _HOMES = {
     "laconic.experiments.frontier": ("Frontier", "frontier"),
     "laconic.experiments.grid": ("grid",),
     "laconic.experiments.results": ("Results",),
-    "laconic.exploration": ("Fixed", "Theory"),
+    "laconic.exploration": (
+        "UCB",
+        "Chance",
+        "Choice",
+        "EpsilonFloor",
+        "Exploration",
+        "Fixed",
+        "Greedy",
+        "Shown",
+        "Softmax",
+        "Theory",
+        "Thompson",
+    ),
     "laconic.kernels": ("Gaussian", "Kernel", "Linear", "Matern", "Polynomial", "RationalQuadratic"),
     "laconic.problems": (
         "Catalogue",
@@ -78,6 +112,7 @@ _HOMES = {
         "PolynomialReward",
         "Problem",
         "Recorded",
+        "Replay",
         "Round",
     ),
     "laconic.problems.clustered": ("Clustered", "Magic", "Mushroom", "Shuttle"),
@@ -99,6 +134,7 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "UCB",
     "AgreeOnDictionary",
     "Algorithm",
     "AllPoints",
@@ -107,6 +143,8 @@ __all__ = [
     "AskServer",
     "Atoms",
     "Catalogue",
+    "Chance",
+    "Choice",
     "Client",
     "Clustered",
     "Cosine",
@@ -115,11 +153,14 @@ __all__ = [
     "Digest",
     "DisKernelUCB",
     "DisLinUCB",
+    "EpsilonFloor",
     "Every",
+    "Exploration",
     "Fixed",
     "FromFunctions",
     "Frontier",
     "Gaussian",
+    "Greedy",
     "InputError",
     "Kernel",
     "KernelError",
@@ -147,15 +188,19 @@ __all__ = [
     "Ratings",
     "RationalQuadratic",
     "Recorded",
+    "Replay",
     "Results",
     "Round",
     "Run",
     "Server",
     "ShareData",
     "ShareStatistics",
+    "Shown",
     "Shuttle",
+    "Softmax",
     "Suggestion",
     "Theory",
+    "Thompson",
     "Trigger",
     "Variance",
     "Yelp",

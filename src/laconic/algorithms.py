@@ -25,7 +25,16 @@ from laconic.atoms import LeanTheory
 from laconic.beliefs import BlankEmbedding, ExactBelief, FiniteBelief, LinearEmbedding, NystromEmbedding
 from laconic.checks import is_grid, require_at_least, require_flag, require_one_of, require_positive, seen
 from laconic.errors import InputError
-from laconic.exploration import ExactTheory, Exploration, Fixed, NystromTheory, Theory
+from laconic.exploration import (
+    UCB,
+    Confidence,
+    ExactTheory,
+    Exploration,
+    Fixed,
+    NystromTheory,
+    Theory,
+    require_exploration,
+)
 from laconic.kernels import Gaussian, Kernel, as_kernel
 from laconic.protocol.digests import AllPoints, Atoms, Digest
 from laconic.protocol.phases import AgreeOnDictionary, ShareData, ShareStatistics
@@ -53,7 +62,8 @@ class Algorithm(Protocol):
         ...
 
 
-def _check_common(lam: object, alpha: object) -> None:
+def _check_common(lam: object, alpha: object, exploration: object) -> None:
+    require_exploration(exploration)
     require_positive("lam", lam)
     if isinstance(alpha, str):
         raise InputError(f"alpha must be a number or Theory(), got {alpha!r}; try alpha=Theory()")
@@ -61,7 +71,7 @@ def _check_common(lam: object, alpha: object) -> None:
         require_at_least("alpha", alpha, least=0)
 
 
-def _exploration(alpha: Alpha) -> Exploration:
+def _confidence(alpha: Alpha) -> Confidence:
     return ExactTheory(alpha) if isinstance(alpha, Theory) else Fixed(alpha)
 
 
@@ -80,6 +90,7 @@ class DisKernelUCB:
     dtype: Precision = "float64"
     together: bool = True
     wire: str | Wire = "float64"
+    exploration: Exploration = field(default_factory=UCB)
 
     equation: ClassVar[str] = (
         "argmax μ + ασ, exact μ and σ over all points known; sync when n·ln(det_new/det_last) > D  (Eq. 1, 2)"
@@ -88,7 +99,7 @@ class DisKernelUCB:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
-        _check_common(self.lam, self.alpha)
+        _check_common(self.lam, self.alpha, self.exploration)
         require_one_of("dtype", self.dtype, choices=PRECISIONS)
         require_at_least("D", self.D, least=0)
         require_flag("together", self.together)
@@ -100,7 +111,8 @@ class DisKernelUCB:
             trigger=Determinant(self.D),
             phases=(ShareData(as_wire(self.wire)),) if self.together else (),
             digest=None if self.together else AllPoints(),
-            exploration=_exploration(self.alpha),
+            confidence=_confidence(self.alpha),
+            exploration=self.exploration,
             wire=as_wire(self.wire),
         )
 
@@ -114,6 +126,7 @@ class OneKernelUCB:
     alpha: Alpha = 1.0
     dtype: Precision = "float64"
     wire: str | Wire = "float64"
+    exploration: Exploration = field(default_factory=UCB)
 
     equation: ClassVar[str] = (
         "argmax μ + ασ, exact μ and σ over the points of all clients; sync after every interaction"
@@ -122,7 +135,7 @@ class OneKernelUCB:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
-        _check_common(self.lam, self.alpha)
+        _check_common(self.lam, self.alpha, self.exploration)
         require_one_of("dtype", self.dtype, choices=PRECISIONS)
         as_wire(self.wire)
 
@@ -131,7 +144,8 @@ class OneKernelUCB:
             belief=ExactBelief.empty(kernel=self.kernel, lam=self.lam, dim=dim, dtype=self.dtype),
             trigger=Always(),
             phases=(ShareData(as_wire(self.wire)),),
-            exploration=_exploration(self.alpha),
+            confidence=_confidence(self.alpha),
+            exploration=self.exploration,
             wire=as_wire(self.wire),
         )
 
@@ -143,20 +157,22 @@ class NKernelUCB:
     kernel: Kernel = field(default_factory=Gaussian)
     lam: float = 1.0
     alpha: Alpha = 1.0
+    exploration: Exploration = field(default_factory=UCB)
 
     equation: ClassVar[str] = "argmax μ + ασ, exact μ and σ over the client's own points; no sync"
     sends: ClassVar[str] = "nothing"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
-        _check_common(self.lam, self.alpha)
+        _check_common(self.lam, self.alpha, self.exploration)
 
     def plan(self, dim: int, /) -> Plan:
         return Plan(
             belief=ExactBelief.empty(kernel=self.kernel, lam=self.lam, dim=dim),
             trigger=Never(),
             phases=(),
-            exploration=_exploration(self.alpha),
+            confidence=_confidence(self.alpha),
+            exploration=self.exploration,
         )
 
 
@@ -168,12 +184,13 @@ class DisLinUCB:
     lam: float = 1.0
     alpha: Alpha = 1.0
     wire: StatisticsWire = "paper"
+    exploration: Exploration = field(default_factory=UCB)
 
     equation: ClassVar[str] = "argmax μ + ασ of ridge regression on x; sync when n·ln(det A_new/det A_last) > D"
     sends: ClassVar[str] = "(ΔA, Δb) up and (A, b) down: 2N(d²+d) scalars a sync"
 
     def __post_init__(self) -> None:
-        _check_common(self.lam, self.alpha)
+        _check_common(self.lam, self.alpha, self.exploration)
         require_at_least("D", self.D, least=0)
         require_one_of("wire", self.wire, choices=STATISTICS_WIRES)
 
@@ -182,7 +199,8 @@ class DisLinUCB:
             belief=FiniteBelief.empty(embedding=LinearEmbedding(dim), lam=self.lam),
             trigger=Determinant(self.D),
             phases=(ShareStatistics(source="tail", wire=self.wire),),
-            exploration=_exploration(self.alpha),
+            confidence=_confidence(self.alpha),
+            exploration=self.exploration,
         )
 
 
@@ -198,6 +216,7 @@ class ApproxDisKernelUCB:
     cold_start: Literal["paper", "local"] = "paper"
     dtype: Precision = "float64"
     wire: StatisticsWire = "paper"
+    exploration: Exploration = field(default_factory=UCB)
 
     equation: ClassVar[str] = "argmax μ̃ + ασ̃ in the span of a dictionary S; sync when Σ σ̃²_last(x_s) > D  (Eq. 3, 4)"
     sends: ClassVar[str] = (
@@ -206,7 +225,7 @@ class ApproxDisKernelUCB:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
-        _check_common(self.lam, self.alpha)
+        _check_common(self.lam, self.alpha, self.exploration)
         require_one_of("dtype", self.dtype, choices=PRECISIONS)
         require_at_least("D", self.D, least=0)
         require_one_of("cold_start", self.cold_start, choices=("paper", "local"))
@@ -226,7 +245,8 @@ class ApproxDisKernelUCB:
                 AgreeOnDictionary(self.qbar, wire=self.wire),
                 ShareStatistics(source="history", wire=self.wire),
             ),
-            exploration=NystromTheory(self.alpha, D=self.D) if isinstance(self.alpha, Theory) else Fixed(self.alpha),
+            confidence=NystromTheory(self.alpha, D=self.D) if isinstance(self.alpha, Theory) else Fixed(self.alpha),
+            exploration=self.exploration,
         )
 
 
@@ -248,13 +268,14 @@ class LaconicUCB:
     reward: float = 1.0
     upload: UploadRule = field(default_factory=Growth)
     budget: float | None = None
+    exploration: Exploration = field(default_factory=UCB)
 
     equation: ClassVar[str] = "argmax μ + ασ̂, exact μ, σ̂ of weighted atoms; ask when Σ σ̂²_last(x_s) > δ·d_eff/N"
     sends: ClassVar[str] = "each own point up once, a byte a coordinate; atoms that are new, weights and the mean down"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
-        _check_common(self.lam, self.alpha)
+        _check_common(self.lam, self.alpha, self.exploration)
         require_at_least("delta", self.delta, least=0)
         require_positive("reward", self.reward)
         if self.budget is not None and not is_grid(self.budget):
@@ -267,7 +288,7 @@ class LaconicUCB:
         if not is_grid(self.upload) and not isinstance(self.upload, UploadRule):
             raise InputError(f"upload must have a method due(unsent, own), not {seen(self.upload)}; try Growth()")
         if not is_grid(self.digest) and not is_grid(self.reward):
-            _lean_exploration(self.alpha, _scaled(self.digest, reward=self.reward))
+            _lean_confidence(self.alpha, _scaled(self.digest, reward=self.reward))
 
     def plan(self, dim: int, /) -> Plan:
         if isinstance(self.ranges, tuple) and len(self.ranges) != dim:
@@ -279,7 +300,8 @@ class LaconicUCB:
             belief=ExactBelief.empty(kernel=self.kernel, lam=self.lam, dim=dim),
             trigger=ScaledVariance(self.delta) if self.budget is None else _budgeted(self.delta, self.budget, dim=dim),
             digest=digest,
-            exploration=_lean_exploration(self.alpha, digest),
+            confidence=_lean_confidence(self.alpha, digest),
+            exploration=self.exploration,
             wire=Int8Wire(self.ranges),
             upload=self.upload,
         )
@@ -314,7 +336,7 @@ def _scaled(digest: Digest, *, reward: float) -> Digest:
     return Atoms(replace(digest.recipe, range=reward))
 
 
-def _lean_exploration(alpha: Alpha, digest: Digest) -> Exploration:
+def _lean_confidence(alpha: Alpha, digest: Digest) -> Confidence:
     """α as it is given, or the width that follows from what a digest of atoms says of itself."""
     if not isinstance(alpha, Theory):
         return Fixed(alpha)
@@ -338,6 +360,7 @@ class AskServer:
     lam: float = 1.0
     alpha: Alpha = 1.0
     ranges: float | tuple[float, ...] = 1.0
+    exploration: Exploration = field(default_factory=UCB)
 
     equation: ClassVar[str] = "argmax μ + ασ, exact μ and σ over the points of all clients, by the server"
     sends: ClassVar[str] = (
@@ -346,7 +369,7 @@ class AskServer:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
-        _check_common(self.lam, self.alpha)
+        _check_common(self.lam, self.alpha, self.exploration)
         if isinstance(self.ranges, list):
             object.__setattr__(self, "ranges", tuple(self.ranges))
         Int8Wire(self.ranges)
@@ -358,7 +381,7 @@ class AskServer:
 
     def server(self) -> OneKernelUCB:
         """What the server runs on arms as it is shown them: it knows every point at once, as OneKernelUCB does."""
-        return OneKernelUCB(self.kernel, lam=self.lam, alpha=self.alpha)
+        return OneKernelUCB(self.kernel, lam=self.lam, alpha=self.alpha, exploration=self.exploration)
 
     def plan(self, dim: int, /) -> Plan:
         raise InputError(
@@ -376,7 +399,7 @@ class Random:
 
     def plan(self, dim: int, /) -> Plan:
         blank = FiniteBelief.empty(embedding=BlankEmbedding(dim), lam=1.0)
-        return Plan(belief=blank, trigger=Never(), phases=(), exploration=Fixed(0.0))
+        return Plan(belief=blank, trigger=Never(), phases=(), confidence=Fixed(0.0))
 
 
 def require_algorithm(candidate: object) -> Algorithm:

@@ -28,7 +28,7 @@ Scalar = str | int | float | bool
 Table = dict[str, Scalar]
 
 #: Counts up when the same value is given another table.
-FORMAT = 1
+FORMAT = 2
 FINGERPRINT_BYTES = 16
 #: Larger tables are refused unread; those of plans have about a thousand bytes.
 MOST_BYTES = 65_536

@@ -19,6 +19,7 @@ class Role(IntEnum):
     RATINGS = 7
     ATOMS = 8
     SAMPLE = 9
+    PROPENSITY = 10
 
 
 def generator(seed: int, role: Role, *address: int) -> np.random.Generator:

@@ -1,7 +1,7 @@
-"""Names: algorithms, problems and kernels that can be asked for by name, ours and those of other packages.
+"""Names: algorithms, problems, kernels and explorations that can be asked for by name, ours and those of others.
 
-Another package adds its own by an entry point in the group ``laconic.algorithms``, ``laconic.problems`` or
-``laconic.kernels`` whose value is the class.
+Another package adds its own by an entry point in the group ``laconic.algorithms``, ``laconic.problems``,
+``laconic.kernels`` or ``laconic.explorations`` whose value is the class.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from laconic.errors import InputError, UnknownName
 
-Kind = Literal["algorithm", "problem", "kernel"]
+Kind = Literal["algorithm", "problem", "kernel", "exploration"]
 
 _OURS: dict[Kind, dict[str, str]] = {
     "algorithm": {
@@ -35,6 +35,7 @@ _OURS: dict[Kind, dict[str, str]] = {
         "polynomial": "laconic.problems:PolynomialReward",
         "catalogue": "laconic.problems:Catalogue",
         "recorded": "laconic.problems:Recorded",
+        "replay": "laconic.problems:Replay",
         "magic": "laconic.problems.clustered:Magic",
         "mushroom": "laconic.problems.clustered:Mushroom",
         "shuttle": "laconic.problems.clustered:Shuttle",
@@ -45,6 +46,9 @@ _OURS: dict[Kind, dict[str, str]] = {
     },
     "kernel": {
         name: f"laconic.kernels:{name}" for name in ("Gaussian", "Matern", "RationalQuadratic", "Linear", "Polynomial")
+    },
+    "exploration": {
+        name: f"laconic.exploration:{name}" for name in ("UCB", "Thompson", "Softmax", "EpsilonFloor", "Greedy")
     },
 }
 
@@ -78,6 +82,11 @@ def problems() -> dict[str, Any]:
 def kernels() -> dict[str, Any]:
     """All kernels by name."""
     return {name: _load("kernel", name) for name in names("kernel")}
+
+
+def explorations() -> dict[str, Any]:
+    """All explorations by name."""
+    return {name: _load("exploration", name) for name in names("exploration")}
 
 
 def _others(kind: Kind) -> dict[str, Callable[[], Any]]:

@@ -110,6 +110,13 @@ class Conditioned:
         return View(points=self.points.values, features=self.features.values.T, mean=zero, signal=zero, residual=zero)
 
 
+def with_diagonal(covariance: Floats, variance: Floats) -> Floats:
+    """The covariance, as float64, with these variances in place of its own."""
+    full = np.array(covariance, dtype=np.float64)
+    full.flat[:: len(full) + 1] = variance
+    return full
+
+
 def and_one(numbers: Floats, last: float) -> Floats:
     """The numbers and one more."""
     longer = np.empty(len(numbers) + 1)
@@ -152,6 +159,16 @@ class Tail:
         c = self._against(view)
         signal = np.maximum(view.signal - np.einsum("ij,ij->j", c, c), 0.0)
         return view.mean + self.rows.pulls @ c, signal + view.residual
+
+    def covariance(self, view: View) -> Floats:
+        """The covariance of a view's points under belief and tail together; what ``predict`` says is its diagonal.
+
+        What no dictionary point expresses is a variance of each point's own, and correlates with nothing.
+        """
+        variance = self.predict(view)[1]
+        view = self._in_basis(view)
+        c = self._against(view)
+        return with_diagonal(self.belief.covariance(view, view) - c.T @ c, variance)
 
     def append(self, view: View, reward: float, *, replayed: bool = False) -> None:
         """Learn the reward of the one point of ``view``; ``replayed`` if it was observed under an earlier belief."""

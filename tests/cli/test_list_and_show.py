@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from laconic import cli, registry
 from laconic.cli import complete
+from laconic.cli.listing import KINDS
 
 
 def said(*arguments: str) -> str:
@@ -17,14 +18,14 @@ def said(*arguments: str) -> str:
 
 def test_list_has_a_line_for_everything_that_has_a_name() -> None:
     lines = said("list").splitlines()
-    for kind in ("algorithm", "problem", "kernel"):
+    for kind in KINDS:
         for name in registry.names(kind):
             assert sum(line.split()[:1] == [name] and len(line.split()) > 3 for line in lines) == 1, name
 
 
 def test_list_as_json_is_by_kind() -> None:
     found = json.loads(said("list", "--json"))
-    assert list(found) == ["algorithms", "problems", "kernels"]
+    assert list(found) == ["algorithms", "problems", "kernels", "explorations"]
     assert list(found["algorithms"]) == registry.names("algorithm")
 
 
@@ -39,14 +40,14 @@ def test_show_as_json_has_equation_parameters_and_what_it_sends() -> None:
     assert (page["name"], page["kind"], page["parameters"]) == (
         "DisLinUCB",
         "algorithm",
-        {"D": 20.0, "lam": 1.0, "alpha": 1.0, "wire": "paper"},
+        {"D": 20.0, "lam": 1.0, "alpha": 1.0, "wire": "paper", "exploration": "UCB()"},
     )
     assert page["equation"]
     assert page["sends"]
 
 
-@pytest.mark.parametrize("name", ["catalogue", "recorded", "matern", "Random"])
-def test_show_explains_problems_and_kernels_too(name: str) -> None:
+@pytest.mark.parametrize("name", ["catalogue", "recorded", "matern", "Random", "Thompson", "EpsilonFloor"])
+def test_show_explains_problems_kernels_and_explorations_too(name: str) -> None:
     assert said("show", name).lower().startswith(name.lower())
 
 
@@ -67,6 +68,7 @@ def test_completion_offers_names() -> None:
     assert complete.algorithms("Random,one") == ["Random,oneKernelUCB"]
     assert "catalogue" in complete.problems("cat")
     assert complete.kernels("Gau") == ["Gaussian"]
+    assert complete.anything("Thom") == ["Thompson"]
     assert complete.anything("POLY") == ["POLYnomial", "POLYnomial"]
 
 
@@ -88,7 +90,12 @@ def test_show_explains_all_of_a_name_the_one_spelled_alike_first(name: str, kind
 
 @pytest.mark.parametrize(
     ("name", "parameter", "said_of_it"),
-    [("DisKernelUCB", "together", "alone"), ("DisKernelUCB", "wire", "float32"), ("DisLinUCB", "wire", "compact")],
+    [
+        ("DisKernelUCB", "together", "alone"),
+        ("DisKernelUCB", "wire", "float32"),
+        ("DisLinUCB", "wire", "compact"),
+        ("DisLinUCB", "exploration", "μ and ασ"),
+    ],
 )
 def test_show_says_what_a_parameter_means_whose_name_does_not(name: str, parameter: str, said_of_it: str) -> None:
     lines = {line.split()[0]: line for line in said("show", name).splitlines() if line.split()}

@@ -113,7 +113,7 @@ def test_results_that_differ_in_one_certificate_are_not_equal() -> None:
 
 def test_files_from_before_certificates_are_read(tmp_path: Path) -> None:
     table = storage.to_arrow(results(row("A")))
-    about = table.schema.metadata[storage.KEY].replace(b'"format": 2', b'"format": 1')
+    about = table.schema.metadata[storage.KEY].replace(b'"format": 3', b'"format": 1')
     older = table.drop_columns([*SUMMARY, *(f"version_{name}" for name in QUANTITIES)])
     pq.write_table(older.replace_schema_metadata({storage.KEY: about}), tmp_path / "r.parquet")
     assert Results.from_parquet(tmp_path / "r.parquet") == results(row("A"))

@@ -14,14 +14,18 @@ from laconic import (
     Cosine,
     DisKernelUCB,
     DisLinUCB,
+    EpsilonFloor,
     Gaussian,
+    Greedy,
     InputError,
     LaconicUCB,
     Matern,
     Polynomial,
     Random,
     Recorded,
+    Softmax,
     Theory,
+    Thompson,
     __version__,
     compare,
     grid,
@@ -29,6 +33,7 @@ from laconic import (
 from laconic.atoms import Atoms as Recipe
 from laconic.errors import UnknownName
 from laconic.experiments.config import Experiment, read_config
+from laconic.experiments.grid import expand
 from laconic.experiments.parts import Draft, algorithm_from, has_param, problem_from, to_table, with_param
 from laconic.kernels import Sum
 from laconic.problems import save_recorded
@@ -204,3 +209,29 @@ def test_a_digest_is_also_found_by_its_name_alone() -> None:
     assert with_param(LaconicUCB(), "upload", "WithAsk") == LaconicUCB(upload=WithAsk())
     with pytest.raises(InputError, match="digest cannot be 'Everything'; try one of Atoms, AllPoints"):
         with_param(LaconicUCB(), "digest", "Everything")
+
+
+@pytest.mark.parametrize(
+    "exploration", [Thompson(), Thompson(joint=False), Softmax(0.3), Greedy(), EpsilonFloor(Thompson(), 0.05)], ids=repr
+)
+def test_explorations_are_read_back_exactly(exploration: Any) -> None:
+    algorithm = DisKernelUCB(exploration=exploration)
+    assert algorithm_from(to_table(algorithm, name="DisKernelUCB")) == algorithm
+
+
+def test_an_exploration_may_be_given_by_its_name() -> None:
+    assert algorithm_from({"name": "DisLinUCB", "exploration": "thompson"}) == DisLinUCB(exploration=Thompson())
+    floor = {"name": "EpsilonFloor", "of": "Greedy", "epsilon": 0.2}
+    assert with_param(DisLinUCB(), "exploration", floor).exploration == EpsilonFloor(Greedy(), 0.2)
+    assert with_param(DisLinUCB(exploration=Softmax()), "temperature", 0.5).exploration == Softmax(0.5)
+    with pytest.raises(UnknownName, match="no exploration is called 'Tompson'; did you mean Thompson"):
+        with_param(DisLinUCB(), "exploration", "Tompson")
+
+
+def test_a_grid_of_explorations_unfolds() -> None:
+    algorithm = DisLinUCB(exploration=grid(Greedy(), EpsilonFloor(Greedy(), grid(0.1, 0.2))))
+    assert [each.exploration for _, each in expand(algorithm)] == [
+        Greedy(),
+        EpsilonFloor(Greedy(), 0.1),
+        EpsilonFloor(Greedy(), 0.2),
+    ]

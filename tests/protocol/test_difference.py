@@ -15,6 +15,7 @@ from laconic import (
     DisKernelUCB,
     DisLinUCB,
     Gaussian,
+    Greedy,
     Linear,
     Matern,
     NKernelUCB,
@@ -33,7 +34,8 @@ OTHER: dict[str, tuple[str, Any, str]] = {
     "kernel": ("kernel", Matern(), "kernel is Gaussian here and Matern there"),
     "D": ("trigger.D", 1.25, "1.25 there"),
     "lam": ("lam", 0.5, "lam is 1 here and 0.5 there"),
-    "alpha": ("exploration.alpha", 0.3, "exploration.alpha is 1 here and 0.3 there"),
+    "alpha": ("confidence.alpha", 0.3, "confidence.alpha is 1 here and 0.3 there"),
+    "exploration": ("exploration", Greedy(), "exploration is UCB here and Greedy there"),
     "qbar": ("phases.0.qbar", 2.5, "phases.0.qbar is 0.3 here and 2.5 there"),
     "dtype": ("dtype", "float32", "dtype is float64 here and float32 there"),
     "cold_start": ("belief", "local", "belief is NystromEmbedding here and ExactBelief there"),
@@ -96,7 +98,7 @@ def test_a_parameter_of_a_kernel_changed_alone_is_the_one_that_is_named(kind: An
 def test_a_parameter_of_the_theoretical_alpha_changed_alone_is_the_one_that_is_named(kind: Any, name: str) -> None:
     here, there = kind(alpha=Theory()), kind(alpha=Theory(**{name: 0.25}))
     first = getattr(Theory(), name)
-    expected = f"exploration.theory.{name} is {first:g} here and 0.25 there"
+    expected = f"confidence.theory.{name} is {first:g} here and 0.25 there"
     assert difference(table(here), table(there)) == expected
 
 

@@ -148,6 +148,6 @@ def test_a_part_in_other_numbers_is_refused() -> None:
 
 def test_a_plan_rounds_to_the_wire_of_its_phase() -> None:
     with pytest.raises(InputError, match="wire"):
-        Plan(belief=EXACT, trigger=Every(3), phases=(ShareData(FloatWire("float16")),), exploration=Fixed(1.0))
+        Plan(belief=EXACT, trigger=Every(3), phases=(ShareData(FloatWire("float16")),), confidence=Fixed(1.0))
     with pytest.raises(InputError, match="wire cannot be"):
         DisKernelUCB(wire="int4")

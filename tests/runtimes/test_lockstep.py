@@ -14,13 +14,16 @@ from numpy.typing import NDArray
 from sklearn.gaussian_process.kernels import RBF
 
 from laconic import (
+    UCB,
     ApproxDisKernelUCB,
     Catalogue,
     Cosine,
     DisKernelUCB,
     DisLinUCB,
+    EpsilonFloor,
     Every,
     Gaussian,
+    Greedy,
     LaconicUCB,
     Linear,
     Log,
@@ -32,7 +35,9 @@ from laconic import (
     Random,
     RationalQuadratic,
     Run,
+    Softmax,
     Theory,
+    Thompson,
     Variance,
     run,
 )
@@ -64,8 +69,25 @@ KERNELS = st.sampled_from(
 )
 
 
+EXPLORATIONS = st.sampled_from(
+    [
+        UCB(),
+        Greedy(),
+        Softmax(0.3),
+        EpsilonFloor(epsilon=0.3),
+        EpsilonFloor(Thompson(), epsilon=0.1),
+        Thompson(),
+        Thompson(joint=False),
+    ]
+)
+
+
+BY_INDEX = st.just(UCB())
+
+
 @st.composite
-def algorithms(draw: st.DrawFn) -> Any:
+def algorithms(draw: st.DrawFn, explorations: Any = BY_INDEX) -> Any:
+    exploration = draw(explorations)
     kernel, lam = draw(KERNELS), draw(st.sampled_from([1e-2, 0.1, 1.0, 10.0]))
     alpha: Any = draw(st.sampled_from([0.0, 0.1, 1.0, 5.0, Theory()]))
     D = draw(st.sampled_from([0.0, 0.3, 2.0, 6.0]))
@@ -74,13 +96,15 @@ def algorithms(draw: st.DrawFn) -> Any:
     return draw(
         st.sampled_from(
             [
-                DisKernelUCB(kernel, D=D, lam=lam, alpha=alpha),
-                OneKernelUCB(kernel, lam=lam, alpha=alpha),
-                NKernelUCB(kernel, lam=lam, alpha=alpha),
-                DisLinUCB(D=D, lam=lam, alpha=alpha),
-                ApproxDisKernelUCB(kernel, D=D, lam=lam, alpha=alpha, qbar=qbar, cold_start=cold),
-                DisKernelUCB(kernel, D=D, lam=lam, alpha=alpha, together=False),
-                LaconicUCB(kernel, lam=lam, alpha=alpha, delta=D / 4, ranges=2.0),
+                DisKernelUCB(kernel, D=D, lam=lam, alpha=alpha, exploration=exploration),
+                OneKernelUCB(kernel, lam=lam, alpha=alpha, exploration=exploration),
+                NKernelUCB(kernel, lam=lam, alpha=alpha, exploration=exploration),
+                DisLinUCB(D=D, lam=lam, alpha=alpha, exploration=exploration),
+                ApproxDisKernelUCB(
+                    kernel, D=D, lam=lam, alpha=alpha, qbar=qbar, cold_start=cold, exploration=exploration
+                ),
+                DisKernelUCB(kernel, D=D, lam=lam, alpha=alpha, together=False, exploration=exploration),
+                LaconicUCB(kernel, lam=lam, alpha=alpha, delta=D / 4, ranges=2.0, exploration=exploration),
                 Random(),
             ]
         )
@@ -129,6 +153,20 @@ def both(algorithm: Any, problem: Any, *, clients: int, rounds: int, seed: int =
     seed=st.integers(0, 9),
 )
 def test_lockstep_equals_loopback(algorithm: Any, problem: Any, clients: int, rounds: int, seed: int) -> None:
+    assert_equal_runs(*both(algorithm, problem, clients=clients, rounds=rounds, seed=seed))
+
+
+@settings(max_examples=150)
+@given(
+    algorithm=algorithms(EXPLORATIONS),
+    problem=PROBLEMS,
+    clients=st.integers(1, 6),
+    rounds=st.integers(1, 6),
+    seed=st.integers(0, 9),
+)
+def test_lockstep_equals_loopback_however_arms_are_chosen(
+    algorithm: Any, problem: Any, clients: int, rounds: int, seed: int
+) -> None:
     assert_equal_runs(*both(algorithm, problem, clients=clients, rounds=rounds, seed=seed))
 
 
@@ -304,9 +342,9 @@ class Boasting(ShareData):
 class Newest:
     def plan(self, dim: int, /) -> Plan:
         belief = ApproxDisKernelUCB(Gaussian(1.0)).plan(dim).belief
-        exploration = DisKernelUCB().plan(dim).exploration
+        confidence = DisKernelUCB().plan(dim).confidence
         phases = (NewestPoints(), ShareStatistics(source="history"))
-        return Plan(belief=belief, trigger=Variance(3.0) | Every(5), phases=phases, exploration=exploration)
+        return Plan(belief=belief, trigger=Variance(3.0) | Every(5), phases=phases, confidence=confidence)
 
 
 @dataclass(frozen=True)

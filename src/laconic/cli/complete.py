@@ -26,7 +26,8 @@ def kernels(incomplete: str) -> list[str]:
 
 def anything(incomplete: str) -> list[str]:
     """Everything that ``laconic show`` explains."""
-    return [*algorithms(incomplete), *problems(incomplete), *kernels(incomplete)]
+    others = [*problems(incomplete), *kernels(incomplete), *_matching("exploration", incomplete)]
+    return [*algorithms(incomplete), *others]
 
 
 def _matching(kind: Kind, typed: str) -> list[str]:

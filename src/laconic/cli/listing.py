@@ -1,4 +1,4 @@
-"""``laconic list``: algorithms, problems and kernels, one line each."""
+"""``laconic list``: algorithms, problems, kernels and explorations, one line each."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import typer
 if TYPE_CHECKING:
     from laconic.registry import Kind
 
-KINDS: tuple[Kind, ...] = ("algorithm", "problem", "kernel")
+KINDS: tuple[Kind, ...] = ("algorithm", "problem", "kernel", "exploration")
 
 
 def list_all(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object: name → line, by kind.")] = False,
 ) -> None:
-    """List algorithms, problems and kernels, those of installed packages included."""
+    """List algorithms, problems, kernels and explorations, those of installed packages included."""
     found = {f"{kind}s": _lines(kind) for kind in KINDS}
     if as_json:
         from laconic.cli.display import as_json as to_json

@@ -1,4 +1,4 @@
-"""``laconic show``: one algorithm, problem or kernel explained."""
+"""``laconic show``: one algorithm, problem, kernel or exploration explained."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ MEANINGS = {
         "wire",
         "float64",
     ): "points and rewards travel as float64, float32 or float16, or int8 (a byte where that is enough)",
+    ("exploration", "UCB()"): "how an arm is chosen given μ and ασ; laconic list names others",
     ("wire", "paper"): "whole matrices travel, as the paper counts them; compact: triangles in single precision",
 }
 
@@ -37,7 +38,7 @@ def show(
         bool, typer.Option("--json", help="Print one JSON object, others of that name under also.")
     ] = False,
 ) -> None:
-    """Explain an algorithm: its equation, parameters, defaults and what it sends; also a problem or a kernel."""
+    """Explain an algorithm: equation, parameters, defaults, what it sends; also a problem, a kernel, an exploration."""
     first, *others = (_page(*found) for found in _find(name.strip()))
     if as_json:
         from laconic.cli.display import as_json as to_json

@@ -36,6 +36,8 @@ OTHERS: dict[str, Any] = {
 }
 #: Parameters that the name of a part is enough for, and these names.
 BY_NAME = {"digest": ("Atoms", "AllPoints"), "upload": ("Growth", "WithAsk")}
+#: Parameters that are an exploration.
+EXPLORATIONS = ("exploration", "of")
 _NAMES = {kind: name for name, kind in {**COMPOSED, **OTHERS}.items()}
 
 
@@ -47,7 +49,7 @@ def as_algorithm(candidate: AlgorithmLike) -> Algorithm:
 
 
 def as_problem(candidate: ProblemLike) -> Problem:
-    """A problem from a value, a class, a name, or the path of an ``.npz``."""
+    """A problem from a value, a class, a name, or the path of an ``.npz`` or of a ``.parquet`` of events."""
     if isinstance(candidate, str | os.PathLike):
         return problem_from({"name": os.fspath(candidate)})
     problem = _made(candidate)
@@ -62,10 +64,12 @@ def _made(candidate: Any) -> Any:
 
 
 def problem_from(table: Mapping[str, Any]) -> Problem:
-    """A problem from its name (or the path of an ``.npz``), parameters and, where it has been noted, hash."""
+    """A problem from its name (or the path of its file), parameters and, where it has been noted, hash."""
     name = str(table.get("name", ""))
     given = {key: value for key, value in table.items() if key not in ("name", "sha256")}
-    if name.lower().endswith(".npz") or (os.sep in name and Path(name).is_file()):
+    if name.lower().endswith(".parquet"):
+        name, given = "replay", {"path": name} | given
+    elif name.lower().endswith(".npz") or (os.sep in name and Path(name).is_file()):
         name, given = "recorded", {"path": name} | given
     problem: Problem = _make(registry.find("problem", name), given, name=name)
     wanted = table.get("sha256", getattr(problem, "sha256", None))
@@ -101,10 +105,14 @@ def _part(value: Any, *, name: str) -> Any:
         given = {key: _part(inner, name=key) for key, inner in value.items() if key != "name"}
         if kind in OTHERS:
             return _make(OTHERS[kind], given, name=kind)
+        if name in EXPLORATIONS:
+            return _make(registry.find("exploration", kind), given, name=kind)
         found = COMPOSED.get(kind) or registry.find("kernel", kind)
         return kernels.as_kernel(_make(found, given, name=kind))
     if isinstance(value, str) and name == "kernel":
         return registry.find("kernel", value)()
+    if isinstance(value, str) and name in EXPLORATIONS:
+        return _make(registry.find("exploration", value), {}, name=value)
     if isinstance(value, str) and name in BY_NAME:
         require_one_of(name, value, choices=BY_NAME[name])
         return OTHERS[value]()
@@ -128,7 +136,7 @@ def _written(part: Any, *, key: str) -> Any:
         return part.item()
     if isinstance(part, str | bool | int | float):
         return part
-    name = _NAMES.get(type(part)) or _listed(part, kind="kernel")
+    name = _NAMES.get(type(part)) or _listed(part, kind="exploration" if key in EXPLORATIONS else "kernel")
     if name is not None:
         return to_table(part, name=name)
     raise InputError(f"{key}={part!r} has no name that a configuration file could give")

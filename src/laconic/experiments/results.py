@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 POINTS = 500  # of a curve: finer than a figure can show
 METRICS = ("regret", "scalars", "bytes", "messages", "syncs", "dictionary", "seconds")
+REPLAYED = ("events", "reward")
 HEADERS = ("algorithm", "regret", "scalars", "bytes", "messages", "syncs", "dictionary", "seconds")
 
 
@@ -84,6 +85,8 @@ class Row:
     seconds: float
     curve: Curve = field(repr=False)
     certified: Certified = field(default_factory=lambda: Certified.of(()), repr=False)
+    events: int | None = None  # of a log that was replayed: how many were learnt from, and their mean reward
+    reward: float | None = None
 
     @classmethod
     def of(cls, run: Run, *, algorithm: str, params: Params) -> Row:
@@ -101,6 +104,8 @@ class Row:
             seconds=float(run.seconds),
             curve=Curve.of(run),
             certified=Certified.of(run.versions),
+            events=run.events,
+            reward=run.reward,
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -109,7 +114,7 @@ class Row:
         What digests certified comes last: of versions how many there were, the last number of atoms and effective
         dimension, κ's mean and largest, the largest e_hi and β, and how often and why points went as they are.
         """
-        names = ("algorithm", "params", "seed", *METRICS)
+        names = ("algorithm", "params", "seed", *METRICS, *(REPLAYED if self.events is not None else ()))
         return {name: getattr(self, name) for name in names} | self.certified.summary()
 
 
@@ -178,8 +183,14 @@ class Results:
         return replace(self, rows=tuple(row for row in self.rows if id(row) in chosen))
 
     def table(self) -> Table:
-        """One line a group: means over seeds, and for regret the standard deviation."""
-        return Table(headers=HEADERS, rows=tuple(map(_cells, self.groups)), caption=self.title())
+        """One line a group: means over seeds, and for regret the standard deviation.
+
+        Of a log that was replayed it also says how many events were used, and their mean reward.
+        """
+        if all(row.events is None for row in self.rows):
+            return Table(headers=HEADERS, rows=tuple(map(_cells, self.groups)), caption=self.title())
+        rows = tuple((*_cells(each), count(each.mean("events")), number(each.mean("reward"))) for each in self.groups)
+        return Table(headers=(*HEADERS, *REPLAYED), rows=rows, caption=self.title())
 
     def title(self) -> str:
         """What was played, in one line."""

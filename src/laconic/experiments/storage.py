@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 KEY = b"laconic.results"
 WRITER = b"laconic.writer"
-FORMAT = 2  # 1 had nothing of certificates
+FORMAT = 3  # 1 had nothing of certificates, 2 nothing of replays
 SCHEMA = pa.schema(
     [
         pa.field("algorithm", pa.string(), nullable=False),
@@ -43,6 +43,8 @@ SCHEMA = pa.schema(
         pa.field("curve_scalars", pa.list_(pa.int64()), nullable=False),
         pa.field("curve_syncs", pa.list_(pa.int64()), nullable=False),
         pa.field("curve_dictionary", pa.list_(pa.int64()), nullable=False),
+        pa.field("events", pa.int64()),
+        pa.field("reward", pa.float64()),
         pa.field("versions", pa.int64()),
         pa.field("atoms", pa.int64()),
         pa.field("d_eff", pa.float64()),

@@ -3,6 +3,7 @@
 from laconic.problems.base import Instance, Problem, Round
 from laconic.problems.catalogue import Catalogue
 from laconic.problems.recorded import Log, Recorded, save_recorded
+from laconic.problems.replay import Replay
 from laconic.problems.rounds import check_round
 from laconic.problems.simple import FromFunctions
 from laconic.problems.synthetic import Cosine, PolynomialReward
@@ -16,6 +17,7 @@ __all__ = [
     "PolynomialReward",
     "Problem",
     "Recorded",
+    "Replay",
     "Round",
     "check_round",
     "save_recorded",

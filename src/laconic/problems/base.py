@@ -13,13 +13,15 @@ class Round:
     """What the N clients meet in one round: row i belongs to client i.
 
     ``rewards`` holds what each arm would pay if chosen, so every algorithm meets the same noise.
-    ``mask`` is None when every client has all A arms; otherwise True marks the arms that exist.
+    ``mask`` is None when every client has all A arms; otherwise True marks the arms that exist. ``revealed`` is None
+    when every reward is known; otherwise True marks those that are, and whoever chooses another arm learns nothing.
     """
 
     arms: Floats  # (N, A, d)
     means: Floats  # (N, A)
     rewards: Floats  # (N, A)
     mask: Bools | None = None  # (N, A)
+    revealed: Bools | None = None  # (N, A)
 
 
 @runtime_checkable

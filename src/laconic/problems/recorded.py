@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib import format as npy
@@ -22,6 +22,9 @@ from laconic.checks import finite_array, real_array, require_whole
 from laconic.errors import InputError, OutputError, ProblemError
 from laconic.problems.base import Instance, Round
 from laconic.problems.rounds import check_opening, check_round, check_rows
+
+if TYPE_CHECKING:
+    from laconic.problems.replay import Replay
 
 FORMAT = "arms (steps × arms × d), means (steps × arms), noise (steps), perhaps mask (steps × arms)"
 NEEDED = ("arms", "means", "noise")
@@ -88,6 +91,13 @@ class Log:
             object.__setattr__(self, name, None if value is None else _frozen(value))
         object.__setattr__(self, "source", source)
 
+    @staticmethod
+    def bandit(path: str | os.PathLike[str], *, floor: float | None = None) -> Replay:
+        """A log in which only the chosen arm's reward is known, as ``Run.log`` writes it; see `Replay`."""
+        from laconic.problems.replay import Replay  # which needs this module
+
+        return Replay(path, floor=floor)
+
     @property
     def dim(self) -> int:
         """The number of features of an arm."""
@@ -110,19 +120,7 @@ class Log:
 
     def limits(self, clients: int | None = None, rounds: int | None = None) -> tuple[int, int]:
         """The sizes to play it with: all its whole rounds, and ⌊√steps⌋ clients when neither is given."""
-        given = {"clients": clients, "rounds": rounds}
-        for name, size in given.items():
-            if size is not None:
-                require_whole(name, size, least=1)
-        n = clients or (self.steps // rounds if rounds else math.isqrt(self.steps))
-        t = rounds or (self.steps // n)
-        if n * t == 0 or n * t > self.steps:
-            asked = " and ".join(f"{name}={size}" for name, size in given.items() if size is not None)
-            raise ProblemError(
-                f"{self.source} holds {self.steps} steps, too few for {asked};"
-                f" try clients × rounds of at most {self.steps}"
-            )
-        return n, t
+        return limits(self.steps, clients, rounds, source=self.source)
 
     def instance(self, *, seed: int, clients: int, rounds: int) -> LogInstance:
         """The log dealt to so many clients, the same for every seed."""
@@ -159,6 +157,22 @@ class Recorded:
     def instance(self, *, seed: int, clients: int, rounds: int) -> LogInstance:
         """See ``Log.instance``."""
         return self.log.instance(seed=seed, clients=clients, rounds=rounds)
+
+
+def limits(steps: int, clients: int | None, rounds: int | None, *, source: str) -> tuple[int, int]:
+    """The sizes to play so many steps with: all whole rounds, and ⌊√steps⌋ clients when neither is given."""
+    given = {"clients": clients, "rounds": rounds}
+    for name, size in given.items():
+        if size is not None:
+            require_whole(name, size, least=1)
+    n = clients or (steps // rounds if rounds else math.isqrt(steps))
+    t = rounds or (steps // n)
+    if n * t == 0 or n * t > steps:
+        asked = " and ".join(f"{name}={size}" for name, size in given.items() if size is not None)
+        raise ProblemError(
+            f"{source} holds {steps} steps, too few for {asked}; try clients × rounds of at most {steps}"
+        )
+    return n, t
 
 
 def save_recorded(path: str | os.PathLike[str], instance: Instance, *, clients: int, rounds: int) -> None:

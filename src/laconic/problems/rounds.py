@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from laconic.arrays import Bools, Floats
@@ -17,9 +19,11 @@ def check_round(met: Round, *, index: int, clients: int, dim: int) -> Round:
     try:
         checked = check_rows(met.arms, means=met.means, rewards=met.rewards, mask=met.mask, row="client")
         _expect("arms", checked.arms.shape, (clients, checked.arms.shape[1], dim), axes="(clients, arms, dim)")
+        if met.revealed is not None:
+            _expect("revealed", met.revealed.shape, checked.rewards.shape, axes=SHARED)
     except InputError as error:
         raise ProblemError(f"round {index}: {error}") from None
-    return checked
+    return checked if met.revealed is None else replace(checked, revealed=met.revealed)
 
 
 def check_rows(arms: object, *, means: object, rewards: object, mask: object, row: str) -> Round:

@@ -23,7 +23,7 @@ from laconic.protocol.codec import Codec
 from laconic.protocol.difference import difference
 from laconic.protocol.digests import Held
 from laconic.protocol.history import Growing64
-from laconic.protocol.learner import Decision, Learner
+from laconic.protocol.learner import ArmIds, Decision, Learner
 from laconic.protocol.messages import Down, Install, Merged, Payload, Up, Welcome
 from laconic.protocol.outcome import Outcome, Work
 from laconic.protocol.parcels import Libraries, first_points, library_mark, packed, with_points
@@ -146,10 +146,14 @@ class Client:
 
     # -- what an application does --------------------------------------------------------------------------------
 
-    def choose(self, arms: ArrayLike, *, view: View | None = None) -> Decision:
-        """The arm with the largest index; ``decision.record`` is to be kept, though nobody need wait for that."""
+    def choose(self, arms: ArrayLike, *, ids: ArmIds | None = None, view: View | None = None) -> Decision:
+        """The arm that the plan's exploration chooses, with the probability with which it did.
+
+        ``ids`` are names of the arms, texts or whole numbers, of which ``decision.arm_id`` is the chosen one's.
+        ``decision.record`` is to be kept, though nobody need wait for that.
+        """
         draft = self._draft()
-        decision = draft.learner.choose(arms, view=view)
+        decision = draft.learner.choose(arms, ids=ids, view=view)
         self._become(draft, Outcome())
         return decision
 

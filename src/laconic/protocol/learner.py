@@ -5,25 +5,59 @@ It knows no messages. What others know reaches it as a new belief, by `adopt`.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from laconic.arrays import Floats
+from laconic.arrays import Floats, Ints
 from laconic.beliefs import Belief, View
-from laconic.checks import finite_array, require_finite_number
+from laconic.checks import finite_array, require_finite_number, require_name, seen
 from laconic.errors import InputError, UnknownDecision
-from laconic.exploration import Informed, Told, tied_with_best
+from laconic.exploration import Chance, Choice, Informed, Shown, Told
 from laconic.growing import first_appearances
 from laconic.protocol.history import History
 from laconic.protocol.persistent import Group, Map
 from laconic.protocol.plan import Plan
-from laconic.protocol.records import Decided, Forgot, Learnt, Observed
-from laconic.randomness import Role, generator
+from laconic.protocol.records import Decided, Forgot, Learnt, Observed, Odds
 from laconic.tail import Tail
+
+#: What an application may call an arm.
+ArmId = str | int
+ArmIds = Sequence[ArmId] | NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Waiting:
+    """What is kept of a decision while it waits for its reward."""
+
+    point: Floats  # (1, d) the features of its arm
+    choice: Choice
+    arm_id: ArmId | None = None  # as the application calls the arm, where it does
+
+    @classmethod
+    def of(cls, point: Floats, odds: Odds | None) -> Waiting:
+        """What records say of a decision; older ones have no odds."""
+        if odds is None:
+            return cls(point, UNKNOWN)
+        chance = Chance(odds.propensity, odds.error)
+        return cls(point, Choice(odds.arm, lambda _: chance), odds.arm_id)
+
+    @property
+    def odds(self) -> Odds | None:
+        """What a store keeps of how it was made."""
+        if self.choice is UNKNOWN:
+            return None
+        chance = self.choice.chance
+        return Odds(int(self.choice.arm), propensity=float(chance.value), error=float(chance.error), arm_id=self.arm_id)
+
+
+#: The choice of a decision of which only the point is known.
+UNKNOWN = Choice(0, lambda _: Chance(math.nan))
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,11 +69,28 @@ class Decision:
     mean: float  # μ of the arm
     width: float  # ασ of the arm
     point: Floats = field(repr=False)  # (1, d) its features
+    choice: Choice = field(default=UNKNOWN, repr=False)
+    arm_id: ArmId | None = None  # as the application calls the arm, where it does
+
+    @property
+    def propensity(self) -> float:
+        """The probability with which this arm was chosen; where it is an estimate, made when it is first asked for."""
+        return self.choice.chance.value
+
+    @property
+    def propensity_error(self) -> float:
+        """The standard error of that estimate; 0 where the probability is exact."""
+        return self.choice.chance.error
+
+    @property
+    def waiting(self) -> Waiting:
+        """What a client remembers of it."""
+        return Waiting(self.point, self.choice, self.arm_id)
 
     @property
     def record(self) -> Decided:
         """What a store keeps of it, behind `choose`, so that a reward may come after a restart."""
-        return Decided(id=self.id, point=self.point)
+        return Decided(id=self.id, point=self.point, odds=self.waiting.odds)
 
 
 NOTHING_TOLD = Told()
@@ -76,7 +127,7 @@ class Learner:
         self.sent = self.received = 0  # bytes of all messages, which the client counts
         self.tail = Tail(plan.belief)
         # Values, all of them: a copy of a learner is another learner, and learns without changing this one.
-        self.pending: Map[str, Floats] = Map.of({})  # the arms of decisions that wait for their reward
+        self.pending: Map[str, Waiting] = Map.of({})  # decisions that wait for their reward
         #: how many decisions were made under each start, and which of those that are missing may still be reported
         self.starts: Map[int, int] = Map.of({start: 0})
         self.lost: Group[str] = Group.of()
@@ -104,46 +155,62 @@ class Learner:
 
     # -- choosing ------------------------------------------------------------------------------------------------
 
-    def choose(self, arms: ArrayLike, *, view: View | None = None) -> Decision:
-        """The arm with the largest μ + ασ under belief and tail, ties broken by a draw of this client's own.
+    def choose(self, arms: ArrayLike, *, ids: ArmIds | None = None, view: View | None = None) -> Decision:
+        """The arm that the plan's exploration chooses under belief and tail, by draws of this decision's own.
 
-        ``view`` is what the belief says of the arms where somebody has it at hand.
+        ``ids`` are names of the arms, of which the decision has the chosen one's. ``view`` is what the belief says of
+        the arms where somebody has it at hand.
         """
         checked = self.checked("arms", arms)
         if len(checked) == 0:
             raise InputError("arms is empty: there is nothing to choose from")
+        names = None if ids is None else checked_ids(ids, arms=len(checked))
         number = first_appearances(checked)
         is_new = number[-1] == len(number) - 1  # the last arm, and so all before it
         distinct = number if is_new else np.unique(number, return_index=True)[1]  # equal arms are scored once
         view = self.belief.view(checked[distinct]) if view is None else view.of(distinct)
-        mean, variance = self.tail.predict(view)
-        width = self._alpha() * np.sqrt(variance)
-        arm = self._pick(mean[number], width[number])
-        seen = int(number[arm])
-        point = checked[arm : arm + 1].copy()
-        decision = Decision(self._next_id(), arm, float(mean[seen]), float(width[seen]), point)
-        self.pending = self.pending.put(decision.id, point)
+        shown = self._shown(view, number)
+        choice = self.plan.exploration.choose(shown)
+        arm = int(choice.arm)
+        if not 0 <= arm < len(checked):
+            raise InputError(f"{self.plan.exploration!r} chose arm {arm} of {len(checked)}; see check_exploration")
+        decision = Decision(
+            id=self._next_id(),
+            arm=arm,
+            mean=float(shown.mean[arm]),
+            width=float(shown.width[arm]),
+            point=checked[arm : arm + 1].copy(),
+            choice=choice,
+            arm_id=None if names is None else names[arm],
+        )
+        self.pending = self.pending.put(decision.id, decision.waiting)
         self.starts = self.starts.put(self.start, self.decisions + 1)
         return decision
 
+    def _shown(self, view: View, number: Ints) -> Shown:
+        """The arms as an exploration sees them; ``view`` is of the distinct ones, and ``number`` says which each is."""
+        tail, alpha, seed, client, starts = self.tail, self._alpha(), self.seed, self.number, self.starts
+        mean, variance = tail.predict(view)
+        width = alpha * np.sqrt(variance)
+        if not (np.isfinite(mean).all() and np.isfinite(width).all()):
+            raise InputError("the model's predictions overflow; rescale features and rewards to moderate sizes")
+        return Shown(
+            mean=mean[number],
+            width=width[number],
+            same=number,
+            # By the number of all decisions: those of a client that was restarted are drawn as if it had not been.
+            address=lambda: (seed, client, sum(starts.values())),
+            joint=lambda: alpha**2 * tail.covariance(view),
+        )
+
     def _alpha(self) -> Any:
-        exploration = self.plan.exploration
-        if isinstance(exploration, Informed):
-            return exploration.width(self.tail, told=self.told, clients=self.clients)
-        return exploration.coefficient(lam=self.belief.lam, clients=self.clients, information=self.tail.information)
+        confidence = self.plan.confidence
+        if isinstance(confidence, Informed):
+            return confidence.width(self.tail, told=self.told, clients=self.clients)
+        return confidence.coefficient(lam=self.belief.lam, clients=self.clients, information=self.tail.information)
 
     def _next_id(self) -> str:
         return f"{self.start:x}.{self.decisions:x}"
-
-    def _pick(self, mean: Floats, width: Floats) -> int:
-        if not (np.isfinite(mean).all() and np.isfinite(width).all()):
-            raise InputError("the model's predictions overflow; rescale features and rewards to moderate sizes")
-        tied = np.flatnonzero(tied_with_best(mean, width))
-        if len(tied) == 1:
-            return int(tied[0])
-        # By the number of all decisions: those of a client that was restarted are drawn as if it had not been.
-        draw = generator(self.seed, Role.TIES, self.number, sum(self.starts.values()))
-        return int(tied[draw.integers(len(tied))])
 
     def checked(self, name: str, points: ArrayLike) -> Floats:
         """Points of the plan's dimension, or an error that says what was given."""
@@ -217,7 +284,8 @@ class Learner:
         if not isinstance(decision, Decision | str):
             raise UnknownDecision(f"a reward is reported with a Decision or its id, not with {decision!r}")
         name = decision if isinstance(decision, str) else decision.id
-        point = self.pending.get(name)
+        known = self.pending.get(name)
+        point = None if known is None else known.point
         if isinstance(decision, Decision) and point is not None and not np.array_equal(point, decision.point):
             raise UnknownDecision(
                 f"decision {name!r} is another client's, or of another start: its arm is not the one here"
@@ -265,7 +333,7 @@ class Learner:
             return
         self.noted(decided.id)
         self.lost = self.lost.without(decided.id)
-        self.pending = self.pending.put(decided.id, self.checked("point", decided.point))
+        self.pending = self.pending.put(decided.id, Waiting.of(self.checked("point", decided.point), decided.odds))
 
     def restarted(self, start: int) -> None:
         """Ids of decisions carry another random part from here on."""
@@ -296,6 +364,26 @@ def extended(tail: Tail, X: Floats, y: Floats, *, replayed: bool) -> Tail:
     if len(X):
         longer.append_all(tail.belief.view(X), y, replayed=replayed)
     return longer
+
+
+def checked_ids(ids: ArmIds, *, arms: int) -> list[ArmId]:
+    """Names of so many arms, each a text or a whole number that no other arm has."""
+    if isinstance(ids, str | bytes) or not isinstance(ids, Sequence | np.ndarray):
+        raise InputError(f"ids must be a list of texts or whole numbers, not {seen(ids)}; give one for each arm")
+    names = [each.item() if isinstance(each, np.generic) else each for each in ids]
+    if len(names) != arms:
+        raise InputError(f"ids must be as many as arms, got {len(names)} and {arms}; give one for each arm")
+    for name in names:
+        if isinstance(name, str):
+            require_name("ids", name)
+        elif isinstance(name, bool) or not isinstance(name, int):
+            raise InputError(f"ids must be texts or whole numbers, got {seen(name)}; try ids=[str(each) for each in …]")
+        elif not -(2**53) < name < 2**53:
+            raise InputError(f"ids that are numbers must be below 2**53 in size, got {name}; try texts")
+    if len(set(names)) < arms:
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"ids must differ, and {twice!r} names two arms; give each arm a name of its own")
+    return names
 
 
 def parsed_id(name: str) -> tuple[int, int]:

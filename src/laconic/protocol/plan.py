@@ -10,7 +10,7 @@ from laconic.beliefs import Belief
 from laconic.canonical import FORMAT, Table, canonical, fingerprint, parts
 from laconic.checks import seen
 from laconic.errors import InputError
-from laconic.exploration import Exploration
+from laconic.exploration import UCB, Confidence, Exploration, require_exploration
 from laconic.protocol.digests import Digest
 from laconic.protocol.phases import Phase
 from laconic.protocol.wire import EXACT, FloatWire, Wire
@@ -22,18 +22,23 @@ class Plan:
     """The parts that a client and a server run on.
 
     With ``phases`` knowledge is exchanged together, in syncs of all members; with a ``digest`` each client alone sends
-    its points up and is sent a digest of everybody's.
+    its points up and is sent a digest of everybody's. ``confidence`` is α, by which widths are multiplied, and
+    ``exploration`` how an arm is chosen given means and widths.
     """
 
     belief: Belief
     trigger: Trigger
     phases: tuple[Phase, ...] = ()
     digest: Digest | None = None
-    exploration: Exploration
+    confidence: Confidence
+    exploration: Exploration = field(default_factory=UCB)
     wire: Wire = field(default_factory=FloatWire)
     upload: UploadRule = field(default_factory=WithAsk)
 
     def __post_init__(self) -> None:
+        require_exploration(self.exploration)
+        if not isinstance(self.confidence, Confidence):
+            raise InputError(f"confidence must have a method coefficient, not {seen(self.confidence)}; try Fixed(1.0)")
         if self.phases and self.digest is not None:
             raise InputError("a plan has phases or a digest, not both; give one of them")
         if not self.exchanges and self.trigger != Never():

@@ -40,11 +40,21 @@ class Started(Record, frozen=True, eq=False, array_like=True, tag=2):
     start: int
 
 
+class Odds(msgspec.Struct, frozen=True, array_like=True):
+    """With which probability an arm was chosen; ``error`` is the standard error of an estimate, 0 where it is exact."""
+
+    arm: int
+    propensity: float
+    error: float = 0.0
+    arm_id: str | int | None = None  # as the application calls the arm, where it does
+
+
 class Decided(Record, frozen=True, eq=False, array_like=True, tag=3):
     """A choice was made, and its reward may come."""
 
     id: str
     point: np.ndarray
+    odds: Odds | None = None
 
 
 class Observed(Record, frozen=True, eq=False, array_like=True, tag=4):
@@ -144,6 +154,7 @@ class ClientSnapshot(Record, frozen=True, eq=False, array_like=True, tag=10):
     bytes_sent: int = 0
     bytes_received: int = 0
     greetings: int = 0
+    odds: dict[str, Odds] = {}  # of those that wait
 
 
 # -- a server's --------------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from laconic.protocol.client import Client
 from laconic.protocol.difference import difference
 from laconic.protocol.digests import Built, Held
 from laconic.protocol.history import Growing64, History
+from laconic.protocol.learner import Waiting
 from laconic.protocol.messages import Up
 from laconic.protocol.outcome import Outcome, build_alone
 from laconic.protocol.persistent import Group, Map
@@ -183,7 +184,7 @@ def snapshot_client(client: Client) -> ClientSnapshot:
         tail=learner.tail.arrays(),
         points=learner.history.points,
         rewards=learner.history.rewards,
-        pending=dict(learner.pending),
+        pending={name: waiting.point for name, waiting in learner.pending.items()},
         starts=dict(learner.starts),
         lost=sorted(learner.lost),
         state=session.state.name,
@@ -205,6 +206,7 @@ def snapshot_client(client: Client) -> ClientSnapshot:
         bytes_sent=learner.sent,
         bytes_received=learner.received,
         greetings=session.greetings,
+        odds={name: waiting.odds for name, waiting in learner.pending.items() if waiting.odds is not None},
     )
 
 
@@ -264,7 +266,8 @@ def _fill(client: Client, saved: ClientSnapshot) -> None:
     learner.tail, learner.covered = Tail.from_arrays(belief, saved.tail), saved.covered
     if learner.tail.news.count != len(learner.history) - saved.covered:
         raise RemoteProtocolError("a damaged client: belief and tail do not have each of its observations once")
-    learner.pending = Map.of({name: learner.checked("point", point) for name, point in saved.pending.items()})
+    waiting = {name: learner.checked("point", point) for name, point in saved.pending.items()}
+    learner.pending = Map.of({name: Waiting.of(point, saved.odds.get(name)) for name, point in waiting.items()})
     learner.number, learner.clients = saved.number, saved.clients
     learner.sent, learner.received = saved.bytes_sent, saved.bytes_received
     if saved.version is not None:

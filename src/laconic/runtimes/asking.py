@@ -35,7 +35,8 @@ def asked(play: Callable[..., Run], algorithm: AskServer, instance: Instance, *,
     shown = _Shown(instance, algorithm=algorithm, clients=clients)
     run = play(algorithm.server(), shown, clients=clients, **how)
     ledger, sent = _weighed(run, shown)
-    return replace(run, algorithm=algorithm, ledger=ledger, scalars_at_sync=sent)
+    chances = None if run.chances is None else replace(run.chances, instance=instance)  # as clients saw the arms
+    return replace(run, algorithm=algorithm, ledger=ledger, scalars_at_sync=sent, chances=chances)
 
 
 class _Shown:
@@ -47,6 +48,7 @@ class _Shown:
         self._libraries = [Libraries.empty(instance.dim) for _ in range(clients)]
         self.uploads: list[list[Upload]] = []  # by round and client
         self.rewards: list[Floats] = []  # (N, A) by round
+        self.partial, self.best = getattr(instance, "partial", False), getattr(instance, "best", None)
         self.places: list[Ints] = []  # (N, A) by round: an arm's place among those that are there
 
     @property
@@ -87,6 +89,7 @@ def _weighed(run: Run, shown: _Shown) -> tuple[Ledger, Ints]:
         answer = Upload(first=index, payload=Payload(values={"rewards": reward}), ask=False)
         ledger.record(shown.uploads[index][client], direction="up", client=client)
         ledger.record(NothingNew(version=int(shown.places[index][client, arm])), direction="down", client=client)
-        ledger.record(answer, direction="up", client=client)
+        if run.used is None or run.used[step]:  # a reward that is not known is not sent
+            ledger.record(answer, direction="up", client=client)
         sent[step] = ledger.total.scalars
     return ledger, sent

@@ -26,10 +26,11 @@ def play(
     seed: int,
     progress: Progress | None = None,
     delivery: Delivery | None = None,
+    log: bool = False,
 ) -> Run:
     """Every client in turn, round by round: choose, observe, and deliver whatever messages that brings about."""
     plan = algorithm.plan(instance.dim)
-    recorder = Recorder(plan, clients=clients, rounds=rounds)
+    recorder = Recorder(plan, clients=clients, rounds=rounds, log=instance if log else None)
     network = Network(plan, clients=clients, seed=seed, ledger=recorder.ledger, delivery=delivery, strict=True)
     seconds = 0.0
     for index in range(rounds):
@@ -42,7 +43,8 @@ def play(
         seconds += time.perf_counter() - begun
         if progress is not None:
             progress((index + 1) * clients)
-    return recorder.finish(algorithm=algorithm, seed=seed, rounds=rounds, seconds=seconds)
+    best = getattr(instance, "best", None)
+    return recorder.finish(algorithm=algorithm, seed=seed, rounds=rounds, seconds=seconds, best=best)
 
 
 def _interact(client: Client, round_: Round, network: Network, recorder: Recorder, *, step: int) -> int:
@@ -50,7 +52,13 @@ def _interact(client: Client, round_: Round, network: Network, recorder: Recorde
     available = np.arange(round_.arms.shape[1]) if round_.mask is None else np.flatnonzero(round_.mask[i])
     decision = client.choose(round_.arms[i, available])
     arm = int(available[decision.arm])
-    network.settle(i, client.observe(decision, float(round_.rewards[i, arm])))
+    if recorder.chances is not None:
+        recorder.chances.note(step - 1, decision.choice.chance)
+    if round_.revealed is None or round_.revealed[i, arm]:
+        outcome = client.observe(decision, float(round_.rewards[i, arm]))
+    else:
+        outcome = client.forget(decision.id)
+    network.settle(i, outcome)
     recorder.exchanged(step, network.installed)
     recorder.downloaded(step, network.downloads)
     return arm

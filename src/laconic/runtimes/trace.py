@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,17 @@ from numpy.typing import NDArray
 from laconic.algorithms import Algorithm
 from laconic.arrays import Floats, Ints
 from laconic.beliefs import Belief
-from laconic.problems.base import Round
+from laconic.errors import InputError
+from laconic.exploration import Chance
+from laconic.problems.base import Instance, Round
+from laconic.problems.events import Events, event_table, write_events
+from laconic.problems.rounds import check_round
 from laconic.protocol.digests import Held
 from laconic.protocol.ledger import Ledger
 from laconic.protocol.plan import Plan
+
+if TYPE_CHECKING:
+    from os import PathLike
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,24 @@ class Download:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class Chances:
+    """With which probability each choice of a run was made, and the instance that shows the arms again."""
+
+    values: Floats  # (NT,)
+    errors: Floats  # (NT,)
+    instance: Instance = field(repr=False)
+
+    def note(self, step: int, chance: Chance) -> None:
+        """Note the chance of the choice of a step, counted from 0."""
+        self.values[step], self.errors[step] = chance.value, chance.error
+
+    def note_shared(self, step: int, shares: Ints) -> None:
+        """Note that the choices of this step and those after it were among so many arms that tied."""
+        steps = slice(step, step + len(shares))
+        self.values[steps], self.errors[steps] = 1.0 / shares, 0.0
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
     """One algorithm on one seed of a problem, step by step; step t = N(l−1)+i is client i in round l."""
@@ -73,6 +99,9 @@ class Run:
     ledger: Ledger
     seconds: float  # without making the problem's arms
     versions: tuple[Download, ...] = ()  # of a digest, as clients were sent them; empty where there is none
+    used: NDArray[np.bool_] | None = None  # (NT,) the events of a log that were learnt from; None where all steps are
+    rewards: Floats | None = None  # (NT,) what was paid at each step, where that is all that is known
+    chances: Chances | None = None  # of all choices, where they were asked for
 
     @property
     def regret(self) -> float:
@@ -104,6 +133,31 @@ class Run:
         """The final |S|; None where there is no dictionary."""
         return int(self.dictionary_sizes[-1]) if len(self.dictionary_sizes) else None
 
+    @property
+    def events(self) -> int | None:
+        """How many events of a log agreed and were learnt from; None where every step is one."""
+        return None if self.used is None else int(self.used.sum())
+
+    @property
+    def reward(self) -> float | None:
+        """The mean reward of the events that were learnt from; None where regret says more, or where there are none."""
+        if self.used is None or self.rewards is None or not self.used.any():
+            return None
+        return float(self.rewards[self.used].mean())
+
+    def log(self, path: str | PathLike[str] | None = None) -> Any:
+        """All decisions as an Arrow table, and as a Parquet file where a path is given; see `laconic.problems.events`.
+
+        It needs ``run(…, log=True)``, which keeps the probability of every choice; arms are made again by the problem.
+        """
+        if self.chances is None:
+            raise InputError("this run kept no probabilities of its choices; try run(…, log=True)")
+        steps = np.arange(len(self.choices))
+        table = event_table(_events(self, self.chances), errors=self.chances.errors, clients=steps % self.clients)
+        if path is not None:
+            write_events(table, path)
+        return table
+
     def __repr__(self) -> str:
         played = f"seed {self.seed}, {self.clients} clients, {self.rounds} rounds"
         return f"<Run {type(self.algorithm).__name__}: {played}; {', '.join(map(' '.join, self._outcome()))}>"
@@ -115,14 +169,23 @@ class Run:
     def _outcome(self) -> list[tuple[str, str]]:
         dictionary = [] if self.dictionary is None else [(f"{self.dictionary:,}", "in the dictionary")]
         counts = [(f"{self.scalars:,}", "scalars sent"), (f"{self.syncs:,}", "syncs"), *dictionary]
+        if self.used is not None:
+            paid = "no" if self.reward is None else f"{self.reward:.4g}"
+            used = [(paid, "mean reward"), (f"{self.events:,} of {len(self.used):,}", "events used")]
+            return [*used, *counts, (f"{self.seconds:.3g}", "seconds")]
         return [(f"{self.regret:.4g}", "regret"), *counts, (f"{self.seconds:.3g}", "seconds")]
 
 
 class Recorder:
     """Gathers a run as it happens."""
 
-    def __init__(self, plan: Plan, *, clients: int, rounds: int) -> None:
+    def __init__(self, plan: Plan, *, clients: int, rounds: int, log: Instance | None = None) -> None:
+        """A recorder of a run; of a ``log``'s decisions it keeps the probabilities."""
         self.clients = clients
+        steps = clients * rounds
+        self.chances = None if log is None else Chances(np.full(steps, np.nan), np.zeros(steps), instance=log)
+        self._used: NDArray[np.bool_] | None = None
+        self._rewards = np.zeros(steps)
         self.choices = np.zeros(clients * rounds, dtype=np.int32)
         self.regrets = np.zeros(clients * rounds)
         self.ledger = Ledger(plan)
@@ -131,11 +194,24 @@ class Recorder:
 
     def round_done(self, index: int, round_: Round, choices: NDArray[np.int32]) -> None:
         """Note what all clients chose in a round."""
+        if round_.revealed is not None:
+            self._replayed(index, round_, choices)
+            return
         means = round_.means if round_.mask is None else np.where(round_.mask, round_.means, -np.inf)
         steps = slice(index * self.clients, (index + 1) * self.clients)
         chosen = np.take_along_axis(means, choices[:, None].astype(np.int64), axis=1)[:, 0]
         self.choices[steps] = choices
         self.regrets[steps] = means.max(axis=1) - chosen
+
+    def _replayed(self, index: int, round_: Round, choices: NDArray[np.int32]) -> None:
+        """Note a round in which a client learns its reward only where that is known."""
+        assert round_.revealed is not None
+        if self._used is None:
+            self._used = np.zeros(len(self.choices), dtype=np.bool_)
+        at = np.arange(self.clients), choices
+        steps = slice(index * self.clients, (index + 1) * self.clients)
+        self.choices[steps], self._used[steps] = choices, round_.revealed[at]
+        self._rewards[steps] = round_.rewards[at]
 
     def exchanged(self, step: int, installed: list[Belief]) -> None:
         """Note the beliefs that were installed after a step, and empty the list."""
@@ -152,10 +228,12 @@ class Recorder:
         """Note a sync that ran after step ``step`` = 1 … NT."""
         self._syncs.append((step, belief.dictionary_size, self.ledger.total.scalars))
 
-    def finish(self, *, algorithm: Algorithm, seed: int, rounds: int, seconds: float) -> Run:
-        """The finished run."""
+    def finish(self, *, algorithm: Algorithm, seed: int, rounds: int, seconds: float, best: float | None = None) -> Run:
+        """The finished run; ``best`` is the largest reward of a log that was replayed."""
         steps, sizes, scalars = zip(*self._syncs, strict=True) if self._syncs else ((), (), ())
         none = all(size is None for size in sizes)
+        if self._used is not None:
+            self.regrets[:] = _missed(self._rewards, used=self._used, best=best)
         return Run(
             algorithm=algorithm,
             seed=seed,
@@ -169,4 +247,41 @@ class Recorder:
             ledger=self.ledger,
             seconds=seconds,
             versions=tuple(self._versions),
+            used=self._used,
+            rewards=None if self._used is None else self._rewards,
+            chances=self.chances,
         )
+
+
+def _missed(rewards: Floats, *, used: NDArray[np.bool_], best: float | None) -> Floats:
+    """How much less than the best each event paid; those that were not used count as the mean of those that were."""
+    if best is None or not used.any():
+        return np.full(len(rewards), np.nan)
+    missed = best - rewards
+    return np.where(used, missed, missed[used].mean())
+
+
+def _events(run: Run, chances: Chances) -> Events:
+    """The decisions of a run, with the arms that its instance shows."""
+    instance = chances.instance
+    met = [
+        check_round(instance.round(index), index=index, clients=run.clients, dim=instance.dim)
+        for index in range(run.rounds)
+    ]
+    widest = max(each.arms.shape[1] for each in met)
+    arms = np.concatenate([_padded(each.arms, widest) for each in met])
+    there = np.concatenate(
+        [_padded(np.ones(each.means.shape, dtype=np.bool_) if each.mask is None else each.mask, widest) for each in met]
+    )
+    at = np.arange(len(run.choices)), run.choices
+    return Events(
+        arms=arms,
+        there=there,
+        chosen=(np.cumsum(there, axis=1) - 1)[at],
+        propensity=chances.values,
+        reward=np.concatenate([_padded(each.rewards, widest) for each in met])[at],
+    )
+
+
+def _padded(array: NDArray[Any], arms: int) -> NDArray[Any]:
+    return np.pad(array, [(0, 0), (0, arms - array.shape[1]), *[(0, 0)] * (array.ndim - 2)])

@@ -13,6 +13,7 @@ used wherever ours can.
 from laconic.testing.algorithms import check_algorithm
 from laconic.testing.beliefs import check_belief
 from laconic.testing.digests import check_digest
+from laconic.testing.explorations import check_exploration
 from laconic.testing.kernels import check_kernel
 from laconic.testing.phases import check_phase
 from laconic.testing.problems import check_problem
@@ -25,6 +26,7 @@ __all__ = [
     "check_algorithm",
     "check_belief",
     "check_digest",
+    "check_exploration",
     "check_kernel",
     "check_phase",
     "check_problem",

@@ -28,6 +28,7 @@ from laconic.tail import News, Tail
 from laconic.testing.beliefs import check_belief
 from laconic.testing.claims import Subject, points, rewards, same_belief
 from laconic.testing.digests import check_digest
+from laconic.testing.explorations import check_exploration
 from laconic.testing.phases import check_phase
 from laconic.testing.runs import require_same_run
 from laconic.testing.served import check_cover
@@ -74,9 +75,10 @@ def _check_plan(subject: Subject, algorithm: Algorithm, *, dim: int) -> None:
     subject.claim(isinstance(plan, Plan), f"it must return a Plan, not {type(plan).__name__}")
     subject.claim(plan.belief.dim == dim, f"its belief has dim {plan.belief.dim}")
     subject.claim(same_belief(plan.belief, again.belief), "a second plan starts from another belief")
-    with subject.calling("exploration.coefficient"):
-        alpha = plan.exploration.coefficient(lam=plan.belief.lam, clients=3, information=2.0)
-    subject.claim(np.isfinite(alpha) and alpha >= 0, f"the coefficient of exploration is {alpha!r}, not a number ≥ 0")
+    with subject.calling("confidence.coefficient"):
+        alpha = plan.confidence.coefficient(lam=plan.belief.lam, clients=3, information=2.0)
+    subject.claim(np.isfinite(alpha) and alpha >= 0, f"the coefficient of confidence is {alpha!r}, not a number ≥ 0")
+    check_exploration(plan.exploration)
     check_trigger(plan.trigger)
     check_belief(plan.belief)
     _check_fires(subject, plan)

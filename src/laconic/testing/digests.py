@@ -72,7 +72,7 @@ class _Scene:
         again = np.arange(8, count)
         X[8:] = np.where(again[:, None] % 40 > 0, X[again % 5], X[8:])
         X, y = wire.rounded(X, rewards(count, stream=80), kernel=belief.metric(), lam=belief.lam)
-        plan = Plan(belief=belief, trigger=Every(10**9), digest=digest, exploration=Fixed(1.0), wire=wire)
+        plan = Plan(belief=belief, trigger=Every(10**9), digest=digest, confidence=Fixed(1.0), wire=wire)
         owners = np.arange(count) * 7 // 2 % CLIENTS
         return cls(digest, belief, wire, History.empty(dim).appended(X, y), owners, Codec(plan))
 

@@ -48,7 +48,7 @@ def check_phase(phase: Phase, *, belief: Belief, after: Sequence[Phase] = ()) ->
     for earlier in after:
         members = _advanced(subject.at(f"after {shown(earlier)}"), earlier, members)
     _check_alone(subject, phase, members)
-    plan = Plan(belief=belief, trigger=SILENT, phases=(*after, phase), exploration=Fixed(1.0), wire=phase.rounding)
+    plan = Plan(belief=belief, trigger=SILENT, phases=(*after, phase), confidence=Fixed(1.0), wire=phase.rounding)
     check_served(subject, plan)
     _check_together(subject.at("for all clients in one process"), plan)
 
@@ -120,7 +120,7 @@ def _check_travels(subject: Subject, phase: Phase, draft: Belief, payload: Paylo
         fits = isinstance(array, np.ndarray) and array.dtype in CODES
         subject.claim(fits, f"{name!r} is {shown(array)}, but arrays of {', '.join(map(str, CODES))} are what travels")
     message = Part(epoch=BLANK, phase=0, upto=0, payload=payload)
-    codec = Codec(Plan(belief=draft, trigger=SILENT, phases=(phase,), exploration=Fixed(1.0), wire=phase.rounding))
+    codec = Codec(Plan(belief=draft, trigger=SILENT, phases=(phase,), confidence=Fixed(1.0), wire=phase.rounding))
     with subject.calling("encoding and decoding what it sends"):
         received = payload_of(codec.decode(codec.encode(message)))
     subject.claim(same_payload(received, payload), "what it sends changes on the way through the codec")

@@ -59,13 +59,17 @@ def _round(subject: Subject, instance: Instance, index: int, *, clients: int) ->
     """A copy of a round that was found in order."""
     with subject.calling(f"round({index})"):
         met = check_round(instance.round(index), index=index, clients=clients, dim=instance.dim)
-    mask = None if met.mask is None else met.mask.copy()
-    return Round(met.arms.copy(), means=met.means.copy(), rewards=met.rewards.copy(), mask=mask)
+    mask, revealed = (None if each is None else each.copy() for each in (met.mask, met.revealed))
+    return Round(met.arms.copy(), means=met.means.copy(), rewards=met.rewards.copy(), mask=mask, revealed=revealed)
 
 
 def _same_round(a: Round, b: Round) -> bool:
-    masks = a.mask is b.mask if a.mask is None or b.mask is None else np.array_equal(a.mask, b.mask)
-    return masks and all(same(getattr(a, name), getattr(b, name)) for name in ("arms", "means", "rewards"))
+    marks = all(_same_marks(getattr(a, name), getattr(b, name)) for name in ("mask", "revealed"))
+    return marks and all(same(getattr(a, name), getattr(b, name)) for name in ("arms", "means", "rewards"))
+
+
+def _same_marks(a: Any, b: Any) -> bool:
+    return a is b if a is None or b is None else np.array_equal(a, b)
 
 
 def _check_purity(subject: Subject, instance: Instance, met: list[Round], *, clients: int) -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from laconic.arrays import Floats, Ints
 from laconic.beliefs import Belief, ExactBelief, View
 from laconic.errors import InputError
-from laconic.exploration import Fixed, tied_with_best
+from laconic.exploration import UCB, Fixed, Greedy, tied_with_best
 from laconic.problems.base import Round
 from laconic.protocol.client import Client
 from laconic.protocol.plan import Plan
@@ -42,6 +42,7 @@ class LoneFleet:
     def __init__(self, plan: Plan, *, clients: int, seed: int, recorder: Recorder) -> None:
         self.network = Network(plan, clients=clients, seed=seed, ledger=recorder.ledger, strict=True)
         self.plan, self.clients, self.seed, self.recorder = plan, clients, seed, recorder
+        self._alpha = _fixed_alpha(plan)
         self._unreported: dict[int, Unreported] = {number: Unreported([], []) for number in self.network.clients}
         self._sights: dict[int, tuple[Belief, Sight]] = {}  # of beliefs, by their ids
 
@@ -51,23 +52,24 @@ class LoneFleet:
         ready = self._decided(index, round_)
         views = RoundViews(self.network, round_)
         for number, client in self.network.clients.items():
-            turn = ready.get(number)
+            turn, step = ready.get(number), index * self.clients + number + 1
             tail: object = client.learner.tail
             if turn is not None and tail is turn.tail:
                 choices[number] = turn.arm
                 self._learn(number, client, turn)
             else:
-                choices[number] = self._by_itself(number, client, round_, views)
+                choices[number] = self._by_itself(number, client, round_, views, step=step)
             if self.network.installed:
-                step = index * self.clients + number + 1
                 self.recorder.exchanged(step, self.network.installed)
                 self.recorder.downloaded(step, self.network.downloads)
         return choices
 
-    def _by_itself(self, number: int, client: Client, round_: Round, views: RoundViews) -> int:
+    def _by_itself(self, number: int, client: Client, round_: Round, views: RoundViews, *, step: int) -> int:
         """One client's turn, as the client itself takes it."""
         decision = client.choose(views.arms(number), view=views.of(number))
         arm = views.place(number, decision.arm)
+        if self.recorder.chances is not None:
+            self.recorder.chances.note(step - 1, decision.choice.chance)
         self.network.settle(number, client.observe(decision, float(round_.rewards[number, arm])))
         return arm
 
@@ -94,7 +96,7 @@ class LoneFleet:
 
     def _quick_tails(self) -> dict[int, QuickTail]:
         """The tails of clients that can be computed in batches, brought into the form for that."""
-        if not isinstance(self.plan.exploration, Fixed):
+        if self._alpha is None:
             return {}
         found = {}
         for number, client in self.network.clients.items():
@@ -121,8 +123,8 @@ class LoneFleet:
             for number, look in _looks(arms, sight, group, width=belief.width):
                 mean[rows[number]], variance[rows[number]] = tails[number].seen(look)
         self._sights = sights  # of beliefs that somebody has
-        assert isinstance(self.plan.exploration, Fixed)
-        return mean, self.plan.exploration.alpha * np.sqrt(variance)
+        assert self._alpha is not None
+        return mean, self._alpha * np.sqrt(variance)
 
     def _pick(self, arms: Arms, mean: Floats, width: Floats, *, numbers: list[int], index: int) -> Ints:
         """The arm of each client: the largest index, ties broken by a draw of the client's own."""
@@ -134,6 +136,9 @@ class LoneFleet:
             raise InputError("the model's predictions overflow; rescale features and rewards to moderate sizes")
         tied = tied_with_best(mean, width, there=there)
         picked: Ints = tied.argmax(axis=1)
+        if self.recorder.chances is not None:
+            for number, shares in zip(numbers, tied.sum(axis=1), strict=True):
+                self.recorder.chances.note_shared(index * self.clients + number, np.array([shares]))
         for row in np.flatnonzero(tied.sum(axis=1) > 1):
             candidates = np.flatnonzero(tied[row])
             draw = generator(self.seed, Role.TIES, numbers[row], index)
@@ -153,6 +158,14 @@ class LoneFleet:
         points, rewards = np.array(unreported.points), np.array(unreported.rewards)
         self._unreported[number] = Unreported([], [])
         self.network.settle(number, client.reported(points, rewards))
+
+
+def _fixed_alpha(plan: Plan) -> float | None:
+    """The α of which μ + ασ is largest where a client chooses; None where it is another, or chooses otherwise."""
+    if isinstance(plan.exploration, Greedy):
+        return 0.0
+    by_index = isinstance(plan.exploration, UCB)
+    return plan.confidence.alpha if by_index and isinstance(plan.confidence, Fixed) else None
 
 
 @dataclass(frozen=True, eq=False)

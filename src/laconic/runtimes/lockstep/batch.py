@@ -74,12 +74,13 @@ class Chosen:
 class Exploring:
     """What decides which arms can win: α, a number or one a client, and which arms there are; None where all are.
 
-    ``own`` is False where the columns are points that all clients share, of which a client may have some only.
+    ``all`` is True where each column counts, whether it can have the largest index or not: where the columns are points
+    that all clients share, of which a client may have some only, and where an exploration looks at all of them.
     """
 
     alpha: float | Floats  # (w, 1)
     there: Bools | None = None  # (w, A)
-    own: bool = True
+    all: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +93,7 @@ class Prediction:
     mean: Floats  # (w, A)
     signal: Floats  # (w, A)
     explained: Callable[[Ints], Floats]  # of one column a client, what its tail keeps when the point is learnt
+    known: Callable[[int], Floats]  # of one client, what its tail takes from the covariance of the columns
 
 
 @dataclass(frozen=True, eq=False)

@@ -76,6 +76,7 @@ class ExactRows:
             mean=scores.mean + (kept.rho[clients, None, :k] @ c)[:, 0],
             signal=np.maximum(scores.signal - np.einsum("wka,wka->wa", c, c), 0.0),
             explained=lambda column: np.asarray(c[who, :, column]),
+            known=lambda row: np.asarray(c[row].T @ c[row]),
         )
 
     def append(self, clients: slice, new: NewPoints) -> None:

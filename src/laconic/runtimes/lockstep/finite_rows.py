@@ -48,7 +48,7 @@ class FiniteRows:
 
     def predict(self, scores: Scores, clients: slice, *, total: Floats, exploring: Exploring) -> Prediction:
         mean = scores.mean + (self.w[clients, None] @ scores.features)[:, 0]
-        if self.size * self.rank >= DROP_FROM and exploring.own:
+        if self.size * self.rank >= DROP_FROM and not exploring.all:
             return self._of_candidates(scores, clients, mean, _candidates(scores, mean, total, exploring))
         return self._of_all(scores, clients, mean)
 
@@ -65,7 +65,11 @@ class FiniteRows:
             p = (c[who, None, :, column] @ rows)[:, 0]
             return np.asarray(p if product is None else p + product[who, :, column])
 
-        return Prediction(mean, np.maximum(scores.signal - known, 0.0), explained)
+        def taken(row: int) -> Floats:
+            part = c[row].T @ c[row]
+            return np.asarray(part if product is None else part + V[row if len(V) > 1 else 0].T @ product[row])
+
+        return Prediction(mean, np.maximum(scores.signal - known, 0.0), explained, taken)
 
     def _of_candidates(self, scores: Scores, clients: slice, mean: Floats, candidates: Bools) -> Prediction:
         """The prediction, client by client, for the arms that can win; others keep the belief's signal."""
@@ -82,7 +86,7 @@ class FiniteRows:
             start = stop
         signal[who, columns] = np.maximum(signal[who, columns] - np.einsum("mr,mr->m", V, P), 0.0)
         numbers = np.arange(len(mean))
-        return Prediction(mean, signal, explained=lambda column: P[at[numbers, column]])
+        return Prediction(mean, signal, explained=lambda column: P[at[numbers, column]], known=_not_known)
 
     def _explain(self, client: int, V: Floats, P: Floats) -> None:
         """p of each row of V, for one client, into the rows of P."""
@@ -115,6 +119,10 @@ class FiniteRows:
             self.folded[first : first + step] += part.transpose(0, 2, 1) @ part
         self.rows = np.zeros((self.clients, FOLD_FROM, self.rank))
         self._recent = 0
+
+
+def _not_known(row: int) -> Floats:
+    raise AssertionError("an exploration that asks for covariances has all columns looked at")
 
 
 def _candidates(scores: Scores, mean: Floats, total: Floats, exploring: Exploring) -> Bools:

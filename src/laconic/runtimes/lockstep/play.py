@@ -14,12 +14,13 @@ from laconic.algorithms import Algorithm
 from laconic.arrays import Floats, Ints
 from laconic.beliefs import SMALL_FACTOR, Belief, ExactBelief
 from laconic.errors import InputError
-from laconic.exploration import Fixed, tied_with_best
+from laconic.exploration import UCB, Fixed, Greedy, tied_with_best
 from laconic.problems.base import Instance, Round
 from laconic.problems.rounds import check_round
 from laconic.protocol.plan import Plan
 from laconic.protocol.wire import EXACT
 from laconic.randomness import Role, generator
+from laconic.runtimes import loopback
 from laconic.runtimes.lockstep.alone import LoneFleet
 from laconic.runtimes.lockstep.arms import Arms
 from laconic.runtimes.lockstep.batch import Exploring, NewPoints, Prediction, Scores, one_each
@@ -27,6 +28,7 @@ from laconic.runtimes.lockstep.continuing import Known
 from laconic.runtimes.lockstep.exact_rows import ExactRows
 from laconic.runtimes.lockstep.members import Members
 from laconic.runtimes.lockstep.scores import RoundScores, arranged
+from laconic.runtimes.lockstep.sight import Sight
 from laconic.runtimes.lockstep.sync import Postmaster
 from laconic.runtimes.lockstep.tails import Tails
 from laconic.runtimes.trace import Recorder, Run
@@ -40,10 +42,14 @@ def play(
     rounds: int,
     seed: int,
     progress: Callable[[int], None] | None = None,
+    log: bool = False,
 ) -> Run:
-    """A whole run, round by round."""
+    """A whole run, round by round; loopback plays one in which some rewards are not known, as few are learnt from."""
+    if getattr(instance, "partial", False):
+        how: Any = {"clients": clients, "rounds": rounds, "seed": seed, "progress": progress, "log": log}
+        return loopback.play(algorithm, instance, **how)
     plan = algorithm.plan(instance.dim)
-    recorder = Recorder(plan, clients=clients, rounds=rounds)
+    recorder = Recorder(plan, clients=clients, rounds=rounds, log=instance if log else None)
     fleet: Fleet | LoneFleet = (
         Fleet(plan, clients=clients, rounds=rounds, seed=seed, recorder=recorder)
         if plan.digest is None
@@ -75,6 +81,7 @@ class Fleet:
         self._numbers = np.arange(clients)
         self._window = clients
         self._rounds = plan.wire != EXACT
+        self._by_index = isinstance(plan.exploration, UCB | Greedy)
         self._post = Postmaster(plan, recorder.ledger)
 
     def play_round(self, index: int, round_: Round) -> NDArray[np.int32]:
@@ -97,7 +104,11 @@ class Fleet:
         exploring = self._exploring(arms, first, last)
         prediction = self.tails.predict(batch, first, last, exploring=exploring)
         width = exploring.alpha * np.sqrt(prediction.signal + batch.residual)
-        picked = self._pick(arms, prediction.mean, width, first=first, last=last, index=index)
+        if self._by_index:
+            picked = self._pick(arms, prediction.mean, width, first=first, last=last, index=index)
+        else:
+            seen = Sight(self.belief, batch, prediction, width=width, alpha=exploring.alpha)
+            picked = self._explored(arms, seen, first=first, last=last, index=index)
         column = picked if arms.index is None else arms.index[self._numbers[first:last], picked]
         points, rewards = None, one_each(round_.rewards[first:last], picked)
         if self._rounds:
@@ -127,14 +138,16 @@ class Fleet:
         return scores, self.tails.predict(scores, first, last, exploring=Exploring(alpha))
 
     def _exploring(self, arms: Arms, first: int, last: int) -> Exploring:
-        exploration, there = self.plan.exploration, None if arms.mask is None else arms.mask[first:last]
-        own = arms.shared is None
-        if isinstance(exploration, Fixed):
-            return Exploring(exploration.alpha, there, own=own)
-        alpha: Any = exploration.coefficient(
+        confidence, there = self.plan.confidence, None if arms.mask is None else arms.mask[first:last]
+        every = arms.shared is not None or not self._by_index
+        if isinstance(self.plan.exploration, Greedy):
+            return Exploring(0.0, there, all=every)
+        if isinstance(confidence, Fixed):
+            return Exploring(confidence.alpha, there, all=every)
+        alpha: Any = confidence.coefficient(
             lam=self.belief.lam, clients=self.clients, information=self.tails.information(first, last)
         )
-        return Exploring(np.reshape(alpha, (-1, 1)), there, own=own)
+        return Exploring(np.reshape(alpha, (-1, 1)), there, all=every)
 
     def _pick(self, arms: Arms, mean: Floats, width: Floats, *, first: int, last: int, index: int) -> Ints:
         """The arm of each client: the largest index, ties broken by a draw of the client's own."""
@@ -144,6 +157,8 @@ class Fleet:
             mean, width = mean[rows, columns], width[rows, columns]
         tied = tied_with_best(mean, width, there=None if arms.mask is None else arms.mask[first:last])
         picked: Ints = tied.argmax(axis=1)
+        if self.recorder.chances is not None:
+            self.recorder.chances.note_shared(index * self.clients + first, tied.sum(axis=1))
         best = np.count_nonzero(tied)
         if best == len(tied) == 1:  # one client and one best arm, so its index is a number
             return picked
@@ -153,6 +168,17 @@ class Fleet:
             candidates = np.flatnonzero(tied[row])
             draw = generator(self.seed, Role.TIES, first + int(row), index)
             picked[row] = candidates[draw.integers(len(candidates))]
+        return picked
+
+    def _explored(self, arms: Arms, seen: Sight, *, first: int, last: int, index: int) -> Ints:
+        """The arm of each client as the plan's exploration chooses it, client by client."""
+        picked = np.zeros(last - first, dtype=np.int64)
+        for row, client in enumerate(range(first, last)):
+            there, columns = arms.columns(client)
+            choice = self.plan.exploration.choose(seen.shown(row, columns, address=(self.seed, client, index)))
+            picked[row] = there[choice.arm]
+            if self.recorder.chances is not None:
+                self.recorder.chances.note(index * self.clients + client, choice.chance)
         return picked
 
     def _remember(self, round_: Round, picked: Ints, rewards: Floats, first: int) -> None:

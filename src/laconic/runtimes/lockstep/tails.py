@@ -91,4 +91,7 @@ def _untouched(scores: Scores, clients: int) -> Prediction:
     if len(mean) < clients:  # all see the same points
         shape = (clients, mean.shape[1])
         mean, signal = np.broadcast_to(mean, shape), np.broadcast_to(signal, shape)
-    return Prediction(mean, signal, explained=lambda column: np.empty((len(column), 0)))
+    size = mean.shape[1]
+    return Prediction(
+        mean, signal, explained=lambda column: np.empty((len(column), 0)), known=lambda row: np.zeros((size, size))
+    )

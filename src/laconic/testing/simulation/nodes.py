@@ -113,7 +113,7 @@ def client_state(client: Client) -> bytes:
     """All that a client must not lose, bit by bit; decisions may be lost before they are written."""
     saved = snapshot_client(client)
     mark = belief_mark(client.learner.belief)
-    return encode_record(msgspec.structs.replace(saved, start=mark, belief={}, starts={}, pending={}, lost=[]))
+    return encode_record(msgspec.structs.replace(saved, start=mark, belief={}, starts={}, pending={}, odds={}, lost=[]))
 
 
 def server_state(server: Server) -> bytes:

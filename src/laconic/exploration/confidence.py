@@ -1,4 +1,4 @@
-"""Exploration: the coefficient α of the index μ + ασ, and the choice among arms, ties broken by an addressed draw."""
+"""Confidence: the coefficient α of the width ασ, by which the mean of an arm may be off."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from laconic.arrays import Bools, Floats
 from laconic.checks import require_at_least, require_finite_number, require_positive
 from laconic.errors import InputError
 from laconic.tail import Tail
 
-#: Arms whose index is this close to the best, relative to the largest |μ| + ασ, tie with it.
-TIE = 1e-10
 
-
-class Exploration(Protocol):
+@runtime_checkable
+class Confidence(Protocol):
     """How much a client trusts its variance; ``information`` may also be an array over clients."""
 
     def coefficient(self, *, lam: float, clients: int, information: Any) -> Any:
@@ -36,7 +33,7 @@ class Told:
 
 @runtime_checkable
 class Informed(Protocol):
-    """An exploration that looks at belief and tail themselves, and at what was said of the belief."""
+    """A confidence that looks at belief and tail themselves, and at what was said of the belief."""
 
     def width(self, tail: Tail, *, told: Told, clients: int) -> float:
         """α of a client with this tail."""
@@ -107,12 +104,3 @@ class NystromTheory:
         root = math.sqrt(-epsilon + 1.0 / (1.0 + (1.0 + epsilon) / (1.0 - epsilon) * self.D))
         noise = np.sqrt(4.0 * math.log(clients / self.theory.delta) + 2.0 * information)
         return (1.0 + 1.0 / root) * math.sqrt(lam) * self.theory.S + self.theory.R * noise
-
-
-def tied_with_best(mean: Floats, width: Floats, *, there: Bools | None = None) -> Bools:
-    """Which arms, along the last axis, have an index mean + width that ties with the best, among those that exist."""
-    index, size = mean + width, np.abs(mean) + width
-    if there is not None:
-        index, size = np.where(there, index, -np.inf), np.where(there, size, 0.0)
-    margin = TIE * size.max(axis=-1, keepdims=True)
-    return np.asarray(index >= index.max(axis=-1, keepdims=True) - margin)

@@ -1,4 +1,4 @@
-"""The coefficient α by its formulas, where it is refused, and which arms tie."""
+"""The coefficient α by its formulas, and where it is refused."""
 
 import math
 from typing import Any
@@ -7,18 +7,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
-from laconic.arrays import Floats
 from laconic.errors import InputError
-from laconic.exploration import TIE, ExactTheory, Fixed, NystromTheory, Theory, tied_with_best
+from laconic.exploration import ExactTheory, Fixed, NystromTheory, Theory
 from tests import naive
 
 POSITIVE = st.floats(0.01, 100)
-
-
-def tied(mean: Any, width: Any) -> list[int]:
-    return np.flatnonzero(tied_with_best(np.asarray(mean, float), np.asarray(width, float))).tolist()
 
 
 def test_a_fixed_alpha_stays_what_it_is() -> None:
@@ -98,42 +92,3 @@ def test_a_theory_without_meaning_is_refused_by_name(bad: dict[str, Any]) -> Non
 def test_an_alpha_that_is_no_number_of_at_least_zero_is_refused(alpha: float) -> None:
     with pytest.raises(InputError, match="alpha"):
         Fixed(alpha)
-
-
-# Ties
-
-
-def test_the_largest_index_wins() -> None:
-    assert tied([1.0, 0.0, 0.5], [0.0, 3.0, 1.0]) == [1]
-    assert tied([5.0], [0.0]) == [0]
-
-
-def test_all_arms_that_tie_are_found_wherever_they_are() -> None:
-    assert tied([1.0, 2.0, 1.5, 2.0], [0.5, 0.0, 0.5, 0.0]) == [1, 2, 3]
-    assert tied(np.zeros(4), np.zeros(4)) == [0, 1, 2, 3]
-
-
-@pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
-def test_the_tie_is_relative_to_the_largest_mean_and_width(scale: float) -> None:
-    mean = scale * np.array([1.0, 1.0 - 0.9 * TIE, 1.0 - 1.2 * TIE])
-    assert tied(mean, np.zeros(3)) == [0, 1]
-    assert tied(-mean, np.zeros(3)) == [1, 2]  # the index is negative, the scale is not
-
-
-def test_a_poor_arm_of_large_mean_and_width_widens_the_tie() -> None:
-    assert tied([1.0, 1.0 - 1e-8, -1e3], [0.0, 0.0, 1.0]) == [0, 1]
-    assert tied([1.0, 1.0 - 1e-8, -10.0], [0.0, 0.0, 1.0]) == [0]
-
-
-@given(
-    rows=st.lists(st.lists(st.sampled_from([-1.0, 0.0, 1.0, 1.0 + 1e-11, 2.0]), min_size=3, max_size=3), min_size=1),
-    width=st.floats(0, 3),
-)
-def test_each_row_of_many_clients_ties_by_itself(rows: list[list[float]], width: float) -> None:
-    mean: Floats = np.array(rows)
-    together: NDArray[np.bool_] = tied_with_best(mean, np.full(mean.shape, width))
-    for row, each in zip(mean, together, strict=True):
-        np.testing.assert_array_equal(each, tied_with_best(row, np.full(3, width)))
-        assert each.any()
-        index = row + width
-        np.testing.assert_array_equal(each, index >= index.max() - TIE * np.max(np.abs(row) + width))

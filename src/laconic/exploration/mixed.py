@@ -1,0 +1,61 @@
+"""Explorations that give every arm a chance: Softmax, and EpsilonFloor around any other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from laconic.checks import is_grid, require_at_least, require_positive, seen
+from laconic.errors import InputError
+from laconic.exploration.greatest import UCB
+from laconic.exploration.shown import Chance, Choice, Exploration, Shown, require_exploration
+
+
+@dataclass(frozen=True)
+class Softmax:
+    """Each arm with a probability that grows with its index: p ∝ exp((μ + ασ)/temperature).
+
+    A small temperature is UCB; α = 0 gives Boltzmann's exploration, which looks at means only.
+    """
+
+    temperature: float = 0.1
+
+    equation: ClassVar[str] = "p ∝ exp((μ + ασ)/temperature)"
+
+    def __post_init__(self) -> None:
+        require_positive("temperature", self.temperature)
+
+    def choose(self, shown: Shown, /) -> Choice:
+        index = shown.mean + shown.width
+        weights = np.exp((index - index.max()) / self.temperature)
+        upto = np.cumsum(weights)
+        arm = np.searchsorted(upto, shown.random().random() * upto[-1], side="right")
+        return Choice(min(int(arm), len(shown) - 1), weights / upto[-1])
+
+
+@dataclass(frozen=True)
+class EpsilonFloor:
+    """With probability ε any arm, otherwise as ``of`` chooses: no arm has a probability below ε/A."""
+
+    of: Exploration = field(default_factory=UCB)
+    epsilon: float = 0.1
+
+    equation: ClassVar[str] = "p = ε/A + (1 − ε) p_of"
+
+    def __post_init__(self) -> None:
+        require_exploration(self.of)
+        require_at_least("epsilon", self.epsilon, least=0)
+        if not is_grid(self.epsilon) and self.epsilon > 1:
+            raise InputError(f"epsilon must be a probability, not {seen(self.epsilon)}; try epsilon=0.1")
+
+    def choose(self, shown: Shown, /) -> Choice:
+        random, inner = shown.random(), self.of.choose(shown.within())
+        arm = int(random.integers(len(shown))) if random.random() < self.epsilon else inner.arm
+
+        def chance(each: int) -> Chance:
+            given, rest = inner.chance_of(each), 1.0 - self.epsilon
+            return Chance(self.epsilon / len(shown) + rest * given.value, rest * given.error)
+
+        return Choice(arm, chance)

@@ -1,0 +1,113 @@
+"""What an exploration sees of the arms, and what it answers: an arm, and the probability of each arm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from laconic.arrays import Bools, Floats, Ints
+from laconic.checks import is_grid, seen
+from laconic.errors import InputError
+from laconic.randomness import Role, generator
+
+#: Arms whose index is this close to the best, relative to the largest |μ| + ασ, tie with it.
+TIE = 1e-10
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Shown:
+    """The arms that a client is shown, as it sees them; draws are addressed by seed, client and decision.
+
+    Arms that are the same point have the same number in ``same``, which counts points in order of first appearance.
+    """
+
+    mean: Floats  # (A,) μ
+    width: Floats  # (A,) ασ
+    same: Ints  # (A,)
+    address: Callable[[], tuple[int, int, int]] = field(repr=False)  # seed, client and decision
+    joint: Callable[[], Floats] = field(repr=False)  # α² times the covariance of the distinct points
+    depth: int = 0  # how many explorations have this one inside them
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    def random(self) -> np.random.Generator:
+        """The generator of this decision: the same draws whenever it is asked for."""
+        return self._at(Role.TIES)
+
+    def estimating(self) -> np.random.Generator:
+        """Another one, for probabilities that have to be estimated, so that doing so changes no choice."""
+        return self._at(Role.PROPENSITY)
+
+    def _at(self, role: Role) -> np.random.Generator:
+        seed, client, decision = self.address()
+        return generator(seed, role, client, decision, *([self.depth] if self.depth else ()))
+
+    def within(self) -> Shown:
+        """The same arms for an exploration inside another, with draws of its own."""
+        return replace(self, depth=self.depth + 1)
+
+    def covariance(self) -> Floats:
+        """α² times the covariance of the arms under belief and tail, (A, A); its diagonal is ``width²``."""
+        return self.joint()[np.ix_(self.same, self.same)]
+
+
+@dataclass(frozen=True)
+class Chance:
+    """A probability; ``error`` is the standard error of an estimate, and 0 where it is exact."""
+
+    value: float
+    error: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """An arm, and with which probability each arm is chosen: one number an arm, or a function where that is work."""
+
+    arm: int
+    chances: Floats | Callable[[int], Chance] = field(repr=False)
+
+    def chance_of(self, arm: int) -> Chance:
+        """The probability with which an arm is chosen, over all draws that there might have been."""
+        return self.chances(arm) if callable(self.chances) else Chance(float(self.chances[arm]))
+
+    @cached_property
+    def chance(self) -> Chance:
+        """The probability with which this arm was chosen, worked out when it is first asked for."""
+        return self.chance_of(self.arm)
+
+
+@runtime_checkable
+class Exploration(Protocol):
+    """How a client chooses among the arms that it is shown; a frozen dataclass whose fields are its parameters."""
+
+    def choose(self, shown: Shown, /) -> Choice:
+        """An arm: a function of what is shown and of draws from ``shown.random()``, and of nothing else."""
+        ...
+
+
+def tied_with_best(mean: Floats, width: Floats, *, there: Bools | None = None) -> Bools:
+    """Which arms, along the last axis, have an index mean + width that ties with the best, among those that exist."""
+    index, size = mean + width, np.abs(mean) + width
+    if there is not None:
+        index, size = np.where(there, index, -np.inf), np.where(there, size, 0.0)
+    margin = TIE * size.max(axis=-1, keepdims=True)
+    return np.asarray(index >= index.max(axis=-1, keepdims=True) - margin)
+
+
+def require_exploration(exploration: object) -> None:
+    """A value that chooses, or an error that says what one is."""
+    if is_grid(exploration):
+        return
+    if isinstance(exploration, type):
+        name = exploration.__name__
+        raise InputError(f"exploration must be a value, got the class {name}; try exploration={name}()")
+    if not isinstance(exploration, Exploration):
+        raise InputError(
+            f"exploration must have a method choose(shown), not {seen(exploration)}; try exploration=Thompson(), "
+            "and give α as alpha"
+        )

@@ -1,0 +1,200 @@
+"""Logs of decisions: which arms were shown, which was chosen, with which probability, and what it paid.
+
+| column | what |
+|---|---|
+| step, client | t = 1 … NT, and who decided |
+| context | the features in which the arms of no set differ, apart from the others |
+| arms | all features of every arm shown |
+| chosen | the place of the chosen arm among them, from 0 |
+| propensity | the probability with which it was chosen |
+| propensity_error | the standard error of that, 0 where it is exact |
+| reward | what it paid |
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from laconic.arrays import Bools, Floats, Ints
+from laconic.errors import InputError, OutputError, ProblemError
+
+#: Columns without which events cannot be replayed.
+NEEDED = ("arms", "chosen", "propensity", "reward")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Events:
+    """Decisions in order; arms that a set has fewer of than the largest are not there."""
+
+    arms: Floats  # (n, A, d)
+    there: Bools  # (n, A)
+    chosen: Ints  # (n,) among those that are there
+    propensity: Floats  # (n,)
+    reward: Floats  # (n,)
+
+    def __len__(self) -> int:
+        return len(self.reward)
+
+    @cached_property
+    def column(self) -> Ints:
+        """Where the chosen arm is among all A."""
+        place = np.cumsum(self.there, axis=1) - 1
+        return np.asarray(((place == self.chosen[:, None]) & self.there).argmax(axis=1))
+
+    @cached_property
+    def sha256(self) -> str:
+        """A hash of all that is replayed."""
+        digest = hashlib.sha256()
+        for array in (self.arms, self.there, self.chosen, self.propensity, self.reward):
+            digest.update(f"{array.dtype.kind}{array.shape}".encode())
+            digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
+        return digest.hexdigest()
+
+
+def event_table(events: Events, *, errors: Floats, clients: Ints) -> Any:
+    """Events as an Arrow table, a row each; ``clients`` says who decided."""
+    import pyarrow as pa  # slow to import
+
+    sizes, dim = events.there.sum(axis=1), events.arms.shape[2]
+    columns = {
+        "step": pa.array(np.arange(1, len(events) + 1)),
+        "client": pa.array(clients.astype(np.int32)),
+        "context": _lists(_context(events)),
+        "arms": pa.ListArray.from_arrays(_offsets(sizes), _lists(events.arms[events.there].reshape(-1, dim))),
+        "chosen": pa.array(events.chosen.astype(np.int32)),
+        "propensity": pa.array(events.propensity),
+        "propensity_error": pa.array(errors),
+        "reward": pa.array(events.reward),
+    }
+    return pa.table(columns)
+
+
+def _context(events: Events) -> Floats:
+    """The features in which the arms of no set differ."""
+    first = np.take_along_axis(events.arms, events.there.argmax(axis=1)[:, None, None], axis=1)
+    alike = ((events.arms == first) | ~events.there[:, :, None]).all(axis=(0, 1))
+    return np.asarray(first[:, 0, alike])
+
+
+def _lists(rows: Floats) -> Any:
+    """Rows as lists of numbers."""
+    import pyarrow as pa
+
+    values = pa.array(np.ascontiguousarray(rows).ravel())
+    return pa.ListArray.from_arrays(_offsets(np.full(len(rows), rows.shape[1])), values)
+
+
+def _offsets(sizes: Ints) -> Any:
+    import pyarrow as pa
+
+    return pa.array(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
+
+
+def write_events(table: Any, path: str | os.PathLike[str]) -> None:
+    """Write a table of events as Parquet."""
+    import pyarrow.parquet as pq
+
+    try:
+        pq.write_table(table, os.fspath(path))
+    except OSError as error:
+        raise OutputError(f"{os.fspath(path)} cannot be written ({error.strerror}); try another folder") from None
+
+
+def read_events(path: str | os.PathLike[str]) -> Events:
+    """The events in a Parquet file; what cannot be replayed is refused, with the row where there is one."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    name = os.fspath(path)
+    try:
+        table = pq.read_table(name)
+    except (OSError, pa.ArrowInvalid) as error:
+        why = getattr(error, "strerror", None) or "it is no Parquet file"
+        raise ProblemError(f"{name} cannot be read ({why}); try a file that Run.log wrote") from None
+    try:
+        return events_of(table)
+    except InputError as error:
+        raise ProblemError(f"{name}: {error}") from None
+
+
+def events_of(table: Any) -> Events:
+    """The events in an Arrow table, checked."""
+    for column in NEEDED:
+        if column not in table.column_names:
+            raise InputError(f"there is no column {column!r}{_why(column)}; it has {', '.join(table.column_names)}")
+    if table.num_rows == 0:
+        raise InputError("it holds no events")
+    arms, there = _sets(table["arms"].combine_chunks())
+    chosen = _numbers(table, "chosen").astype(np.int64)
+    _require((chosen >= 0) & (chosen < there.sum(axis=1)), "chosen", "is the place of no arm of its set", chosen)
+    reward, propensity = _numbers(table, "reward"), _numbers(table, "propensity", missing=True)
+    _require(np.isfinite(reward), "reward", "is not finite", reward)
+    _check_propensities(propensity, sizes=there.sum(axis=1))
+    for array in (arms, there, chosen, propensity, reward):
+        array.flags.writeable = False  # no player can change a log
+    return Events(arms=arms, there=there, chosen=chosen, propensity=propensity, reward=reward)
+
+
+def _check_propensities(propensity: Floats, *, sizes: Ints) -> None:
+    """Refuse events that cannot be weighed; where there was but one arm, nothing need be known."""
+    several = sizes > 1
+    _require(~(several & np.isnan(propensity)), "propensity", "is missing", propensity)
+    _require(~(several & (propensity <= 0)), "propensity", "is no probability of something that happened", propensity)
+    _require(~(propensity > 1 + 1e-9), "propensity", "is above 1", propensity)
+    certain = several & (propensity >= 1)
+    if certain.any():
+        row = int(np.argmax(certain))
+        raise InputError(
+            f"propensity is 1 in row {row} (counted from 0), where there were {sizes[row]} arms: the others had no "
+            "chance, so nothing is known of whoever prefers them; log with EpsilonFloor, Softmax or Thompson"
+        )
+
+
+def _why(column: str) -> str:
+    return ", without which agreement with the log says nothing" if column == "propensity" else ""
+
+
+def _require(holds: Bools, column: str, broken: str, values: Any) -> None:
+    if not holds.all():
+        row = int(np.argmin(holds))
+        raise InputError(f"{column} {broken} in row {row} (counted from 0): {values[row]}")
+
+
+def _numbers(table: Any, column: str, *, missing: bool = False) -> Floats:
+    """A column of numbers; NaN where one is missing, if it may be."""
+    values = table[column]
+    if values.null_count and not missing:
+        raise InputError(f"{column} is missing in {values.null_count} rows")
+    try:
+        return np.array(values.to_numpy(), dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{column} holds {values.type}, not numbers") from None
+
+
+def _sets(column: Any) -> tuple[Floats, Bools]:
+    """Lists of lists of numbers as one array, and which of its arms there are."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        sizes = np.asarray(pc.list_value_length(column), dtype=np.int64)
+        inner = column.flatten()
+        widths = np.asarray(pc.list_value_length(inner), dtype=np.int64)
+        values = np.array(inner.flatten(), dtype=np.float64)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError, ValueError, AttributeError):
+        raise InputError(f"arms holds {column.type}, not lists of lists of numbers") from None
+    _require(sizes > 0, "arms", "is empty", sizes)
+    if len(set(widths.tolist())) != 1 or widths[0] == 0:
+        raise InputError(f"arms have {sorted(set(widths.tolist()))} features; give every arm as many, one or more")
+    if not np.isfinite(values).all():
+        raise InputError("arms hold numbers that are not finite")
+    there = np.arange(sizes.max()) < sizes[:, None]
+    arms = np.zeros((*there.shape, int(widths[0])))
+    arms[there] = values.reshape(-1, int(widths[0]))
+    return arms, there
