@@ -139,6 +139,11 @@ def name_of(value: object, *, kind: registry.Kind) -> str:
     return _listed(value, kind=kind) or type(value).__name__
 
 
+def is_listed(value: object, *, kind: registry.Kind) -> bool:
+    """Whether a name leads to the value's class."""
+    return _listed(value, kind=kind) is not None
+
+
 def _listed(value: object, *, kind: registry.Kind) -> str | None:
     wanted: Any = type(value)  # which is hashable, whatever its values are
     return _name_of_class(wanted, kind)
