@@ -265,7 +265,7 @@ def test_a_folder_with_another_comparison_is_refused_and_left_as_it_was(tmp_path
     said = r"one is DisLinUCB on catalogue, 3 clients, 4 rounds, seed 0.* another out"
     for others in changes:
         with pytest.raises(InputError, match=said):
-            compare(**{"algorithms": "DisLinUCB", "seeds": 1, "out": tmp_path} | SIZES | others)
+            compare(**SIZES | {"algorithms": "DisLinUCB", "seeds": 1, "out": tmp_path} | others)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
