@@ -28,7 +28,7 @@ from laconic.experiments.parts import AlgorithmLike, ProblemLike, as_problem, na
 from laconic.experiments.results import Group, Results, short
 from laconic.experiments.runner import Sweep, Watch, silent
 from laconic.experiments.tuning import complete_only
-from laconic.kernels import Gaussian, Kernel
+from laconic.kernels import Gaussian, KernelLike
 from laconic.protocol.digests import AllPoints, Atoms
 from laconic.report.table import NOTHING, Table, amount, spread
 from laconic.runtimes.jobs import engine
@@ -130,7 +130,7 @@ def frontier(
     problem: ProblemLike = "cosine",
     *,
     algorithms: AlgorithmLike | Iterable[AlgorithmLike] | None = None,
-    kernel: Kernel | None = None,
+    kernel: KernelLike | None = None,
     lam: float | None = None,
     alpha: Alpha | None = None,
     clients: int | None = None,
@@ -166,7 +166,7 @@ def frontier(
 
 
 def settings_for(
-    problem: str, *, kernel: Kernel | None = None, lam: float | None = None, alpha: Alpha | None = None
+    problem: str, *, kernel: KernelLike | None = None, lam: float | None = None, alpha: Alpha | None = None
 ) -> list[Algorithm]:
     """Every algorithm on each of its wires at some settings of its knob; γ, λ and α by the problem's name."""
     usual = regimes.regime(problem)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 from collections.abc import Callable
+from os import PathLike
 
 from laconic.algorithms import Algorithm, AskServer, require_algorithm
-from laconic.checks import require_one_of, require_whole
+from laconic.checks import require_one_of, require_whole, seen
 from laconic.errors import ProblemError
 from laconic.problems.base import Problem
+from laconic.registry import find
 from laconic.runtimes import lockstep, loopback
 from laconic.runtimes.asking import asked
 from laconic.runtimes.threads import one_set_of_threads
@@ -19,7 +23,7 @@ RUNTIMES: dict[str, Callable[..., Run]] = {"lockstep": lockstep.play, "loopback"
 
 def run(
     algorithm: Algorithm,
-    problem: Problem,
+    problem: Problem | str | PathLike[str],
     *,
     clients: int,
     rounds: int,
@@ -27,7 +31,7 @@ def run(
     runtime: str = "lockstep",
     progress: Callable[[int], None] | None = None,
 ) -> Run:
-    """Play a problem with an algorithm and keep the full trace.
+    """Play a problem, or the one of that name or ``.npz`` file, with an algorithm and keep the full trace.
 
     >>> from laconic import Catalogue, DisKernelUCB, run
     >>> one = run(DisKernelUCB(D=5.0), Catalogue(dim=3, items=6, arms=4), clients=4, rounds=5)
@@ -39,11 +43,33 @@ def run(
     require_whole("rounds", rounds, least=1)
     require_whole("seed", seed, least=0)
     require_one_of("runtime", runtime, choices=tuple(RUNTIMES))
-    if not isinstance(problem, Problem):
-        raise ProblemError(f"a problem has a method instance(seed, clients, rounds), got {problem!r}; try Cosine()")
-    instance = problem.instance(seed=seed, clients=clients, rounds=rounds)
+    instance = _problem(problem).instance(seed=seed, clients=clients, rounds=rounds)
     play, how = RUNTIMES[runtime], {"rounds": rounds, "seed": seed, "progress": progress}
     with one_set_of_threads():
         if isinstance(algorithm, AskServer):  # here, so that no runtime asks which algorithm it plays
             return asked(play, algorithm, instance, clients=clients, **how)
         return play(algorithm, instance, clients=clients, **how)
+
+
+def _problem(candidate: Problem | str | PathLike[str]) -> Problem:
+    """A problem as it is, by its name, or from the file that holds it."""
+    if isinstance(candidate, str | PathLike):
+        return _named(os.fspath(candidate))
+    if isinstance(candidate, type):
+        raise ProblemError(f"a problem is a value, got the class {candidate.__name__}; try {candidate.__name__}()")
+    if not isinstance(candidate, Problem):
+        said = "a problem is a name or has a method instance(seed, clients, rounds)"
+        raise ProblemError(f"{said}, got {seen(candidate)}; try 'cosine'")
+    return candidate
+
+
+def _named(name: str) -> Problem:
+    if name.lower().endswith(".npz"):
+        recorded: Problem = find("problem", "recorded")(name)
+        return recorded
+    kind = find("problem", name)
+    needed = [each.name for each in inspect.signature(kind).parameters.values() if each.default is each.empty]
+    if needed:
+        raise ProblemError(f"{name} needs {', '.join(needed)}; try {kind.__name__}({needed[0]}=…)")
+    made: Problem = kind()
+    return made
