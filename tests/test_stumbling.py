@@ -97,7 +97,6 @@ def test_gamma_given_to_an_algorithm_in_a_file() -> None:
         (DisKernelUCB, "wire", ["int8", "float64"], "wire=grid('int8', 'float64')"),
         (DisKernelUCB, "together", [True, False], "together=grid(True, False)"),
         (ApproxDisKernelUCB, "qbar", [0.3, 1.0], "qbar=grid(0.3, 1.0)"),
-        (ApproxDisKernelUCB, "cold_start", ["paper", "local"], "cold_start=grid('paper', 'local')"),
         (LaconicUCB, "delta", [0.5, 1.0], "delta=grid(0.5, 1.0)"),
         (LaconicUCB, "digest", [AllPoints(), Atoms()], "digest=grid(AllPoints(), Atoms("),
         (Gaussian, "gamma", [0.1, 1.0], "gamma=grid(0.1, 1.0)"),
@@ -106,6 +105,12 @@ def test_gamma_given_to_an_algorithm_in_a_file() -> None:
 )
 def test_a_list_where_a_grid_is_meant(kind: Any, name: str, several: Any, tried: str) -> None:
     refused(lambda: kind(**{name: several}), f"try {tried}", "to compare them, or one of them")
+
+
+def test_a_list_of_words_where_a_grid_is_meant() -> None:
+    several: Any = ["paper", "local"]
+    said = "try one of paper, local, or cold_start=grid('paper', 'local') to compare several"
+    refused(lambda: ApproxDisKernelUCB(cold_start=several), said)
 
 
 def test_a_list_of_problems() -> None:

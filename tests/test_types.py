@@ -29,8 +29,10 @@ class Waves:
 
 
 def main() -> None:
-    every = [DisKernelUCB(cubic), ApproxDisKernelUCB(Waves()), LaconicUCB(loose), DisKernelUCB(Gaussian(grid(1, 2)))]
-    results = compare(every, problem="cosine", clients=2, rounds=2, seeds=1, jobs=2, out="here")
+    results = compare(
+        [DisKernelUCB(cubic), ApproxDisKernelUCB(Waves()), LaconicUCB(loose), DisKernelUCB(Gaussian(grid(1, 2)))],
+        problem="cosine", clients=2, rounds=2, seeds=1, jobs=2, out="here",
+    )
     print(results.tuned("regret"), results.to_pandas(), frontier("cosine", kernel=cubic))
     print(run(DisKernelUCB(lambda X, Y: X @ Y.T), "cosine", clients=2, rounds=2).regret)
 """

@@ -35,12 +35,20 @@ def is_grid(value: object) -> bool:
 
 def instead(name: str, value: object, *, one: object) -> str:
     """What to try in place of a value: one of a kind, or a grid where several were given."""
+    return f"try {grid_of(name, value)} to compare them, or one of them" if several(value) else f"try {name}={one}"
+
+
+def several(value: object) -> list[Any]:
+    """The values of a list or its like, where it has more than one."""
     plain = value.tolist() if isinstance(value, np.ndarray) else value
-    several = list(plain) if isinstance(plain, list | tuple | set | range) else []
-    if not several:
-        return f"try {name}={one}"
-    shown = ", ".join(map(seen, several[:4])) + (", …" if len(several) > 4 else "")
-    return f"try {name}=grid({shown}) to compare them, or one of them"
+    listed = list(plain) if isinstance(plain, list | tuple | set | range) else []
+    return listed if len(listed) > 1 else []
+
+
+def grid_of(name: str, value: object) -> str:
+    """How the values of a list are written as a grid."""
+    listed = several(value)
+    return f"{name}=grid({', '.join(map(seen, listed[:4]))}{', …' if len(listed) > 4 else ''})"
 
 
 def require_no_grid(**values: object) -> None:
@@ -82,8 +90,8 @@ def require_whole(name: str, value: object, *, least: int) -> None:
 def require_one_of(name: str, value: object, *, choices: Collection[str]) -> None:
     """One of a few words."""
     if not is_grid(value) and not (isinstance(value, str) and value in choices):
-        advice = instead(name, value, one="") if isinstance(value, list | tuple) else f"try one of {', '.join(choices)}"
-        raise InputError(f"{name} cannot be {seen(value)}; {advice}")
+        advice = f", or {grid_of(name, value)} to compare several" if several(value) else ""
+        raise InputError(f"{name} cannot be {seen(value)}; try one of {', '.join(choices)}{advice}")
 
 
 def require_number(name: str, value: object, *, least: int = 0, bits: int = 53) -> None:
