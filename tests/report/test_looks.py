@@ -28,7 +28,7 @@ def test_lines_and_outlines_are_told_apart_without_colour() -> None:
 def test_every_colour_is_dark_enough_on_white() -> None:
     for look in (*LOOKS.values(), *SPARE):
         red, green, blue = to_rgb(look.colour)
-        assert 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.68
+        assert 0.2126 * red + 0.7152 * green + 0.0722 * blue < 0.6
 
 
 def test_whoever_else_is_there_an_algorithm_looks_the_same() -> None:
@@ -46,6 +46,8 @@ def test_settings_of_one_algorithm_share_its_look_and_differ_by_their_markers() 
     lines = two.plot().axes[0].get_lines()[:3]
     assert lines[0].get_color() == lines[1].get_color() == LOOKS["DisKernelUCB"].colour
     assert [line.get_marker() for line in lines] == [*markers(["A", "A"]), "None"]
+    named = [text.get_text().rpartition("  ")[0] for text in two.plot().axes[0].texts]
+    assert named == ["● DisKernelUCB D=1", "■ DisKernelUCB D=2", "NKernelUCB"]
     assert lines[2].get_color() == LOOKS["NKernelUCB"].colour
 
 

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from laconic.arrays import Floats, Ints
-from laconic.report.looks import Look, looks, markers
+from laconic.report.looks import LETTERS, Look, looks, markers
 from laconic.report.table import amount, number
 
 INK, FAINT = "#222222", "#DDDDDD"
@@ -64,6 +64,10 @@ class _Drawn:
     @property
     def colour(self) -> str:
         return self.own.colour
+
+    @property
+    def name(self) -> str:
+        return f"{LETTERS[self.marker]} {self.line.label}" if self.marker else self.line.label
 
     @property
     def look(self) -> dict[str, Any]:
@@ -208,7 +212,7 @@ def _label_ends(axes: Axes, ends: Sequence[tuple[_Drawn, float, str]]) -> None:
     wanted = [float(to_fraction.transform((0, max(value, floor)))[1]) for _, value, _ in ends]
     for (each, _, value), at, y in zip(ends, wanted, spread_out(wanted, gap=0.062), strict=True):
         axes.annotate(
-            f"{each.line.label}  {value}",
+            f"{each.name}  {value}",
             xy=(1.0, at),
             xytext=(1.045, y),
             xycoords="axes fraction",

@@ -8,7 +8,7 @@ from typing import Any
 
 # Okabe and Ito's palette without its yellow, and a shade darker where labels would be too light on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#C2619A", "#000000", "#B07A00", "#3B9BD6")
-GREY = "#9CA3AF"
+GREY, FAINT_INK = "#9CA3AF", "#747C88"
 #: Outlines as Vega draws them, in a square from −1 to 1, and their names in matplotlib.
 SHAPES = {
     "circle": "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0Z",
@@ -21,6 +21,8 @@ SHAPES = {
     "left": "M-1,0L.8,-1V1Z",
 }
 MARKERS = dict(zip(SHAPES, ("o", "s", "^", "D", "v", "P", ">", "<"), strict=True))
+#: The outlines as letters, beside the names of lines that are told apart by them.
+LETTERS = dict(zip(MARKERS.values(), "●■▲◆▼✚▶◀", strict=True))
 FINER = 0.8  # matplotlib counts dashes in widths of the line, Vega in pixels
 
 
@@ -51,7 +53,7 @@ LOOKS = {
     "NKernelUCB": Look(COLOURS[3], (2, 2), "down"),
     "DisLinUCB": Look(COLOURS[4], (4, 2, 1, 2, 1, 2), "diamond"),
     "AskServer": Look(COLOURS[6], (12, 2, 2, 2, 2, 2), "right"),
-    "Random": Look(GREY, (1, 3), "left"),
+    "Random": Look(FAINT_INK, (1, 3), "left"),
 }
 #: For algorithms of others, in turn: lines that none of ours has, and colours that few figures have already.
 SPARE = tuple(
