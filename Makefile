@@ -35,7 +35,9 @@ $(VENV)/.installed: $(VENV)/.locked pyproject.toml
 	@$(PIP) check > $(VENV)/.check || { cat $(VENV)/.check >&2; echo "The lock does not fit pyproject.toml. Try: make lock" >&2; exit 1; }
 	@touch $@
 
+# What an earlier demo left would be shown again, also by a laconic that has changed since.
 demo: venv ## compare the paper's algorithms; figure and table go to demo/
+	@rm -rf demo
 	$(BIN)/laconic $(DEMO)
 
 test: lint types layers tests ## everything CI checks

@@ -12,7 +12,7 @@ from benchmarks.lag import SETTINGS
 from benchmarks.ratios import ratio_of_means
 from benchmarks.whole import played, require_prototype
 from laconic import DisKernelUCB, Gaussian, InputError, grid
-from laconic.experiments.schedule import Event, Finished, Sweep
+from laconic.experiments.runner import Event, Finished, Sweep
 from laconic.experiments.store import Store
 from laconic.runtimes.jobs import engine
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from laconic import __version__
 from laconic.cli import defaults
-from laconic.experiments.output import CERTIFICATES, CONFIG, FIGURES, RESULTS
+from laconic.experiments.folder import CERTIFICATES, CONFIG, FIGURES, RESULTS
 from laconic.experiments.results import HEADERS
 from laconic.report.table import Table
 

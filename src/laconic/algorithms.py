@@ -16,14 +16,15 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, Protocol, runtime_checkable
+from functools import wraps
+from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
 from laconic.atoms import Atoms as Recipe
 from laconic.atoms import LeanTheory
 from laconic.beliefs import BlankEmbedding, ExactBelief, FiniteBelief, LinearEmbedding, NystromEmbedding
-from laconic.checks import is_grid, require_at_least, require_flag, require_one_of, require_positive, seen
+from laconic.checks import instead, is_grid, require_at_least, require_flag, require_one_of, require_positive, seen
 from laconic.errors import InputError
 from laconic.exploration import (
     UCB,
@@ -35,7 +36,7 @@ from laconic.exploration import (
     Theory,
     require_exploration,
 )
-from laconic.kernels import Gaussian, Kernel, as_kernel
+from laconic.kernels import Gaussian, KernelLike, Matern, Polynomial, RationalQuadratic, as_kernel
 from laconic.protocol.digests import AllPoints, Atoms, Digest
 from laconic.protocol.phases import AgreeOnDictionary, ShareData, ShareStatistics
 from laconic.protocol.phases.statistics import StatisticsWire
@@ -83,7 +84,7 @@ class DisKernelUCB:
     lacks; nobody else takes part.
     """
 
-    kernel: Kernel = field(default_factory=Gaussian)
+    kernel: KernelLike = field(default_factory=Gaussian)
     D: float = 20.0
     lam: float = 1.0
     alpha: Alpha = 1.0
@@ -107,7 +108,7 @@ class DisKernelUCB:
 
     def plan(self, dim: int, /) -> Plan:
         return Plan(
-            belief=ExactBelief.empty(kernel=self.kernel, lam=self.lam, dim=dim, dtype=self.dtype),
+            belief=ExactBelief.empty(kernel=as_kernel(self.kernel), lam=self.lam, dim=dim, dtype=self.dtype),
             trigger=Determinant(self.D),
             phases=(ShareData(as_wire(self.wire)),) if self.together else (),
             digest=None if self.together else AllPoints(),
@@ -121,7 +122,7 @@ class DisKernelUCB:
 class OneKernelUCB:
     """Exact kernel UCB with every point shared with everyone at once: the least regret, the most communication."""
 
-    kernel: Kernel = field(default_factory=Gaussian)
+    kernel: KernelLike = field(default_factory=Gaussian)
     lam: float = 1.0
     alpha: Alpha = 1.0
     dtype: Precision = "float64"
@@ -141,7 +142,7 @@ class OneKernelUCB:
 
     def plan(self, dim: int, /) -> Plan:
         return Plan(
-            belief=ExactBelief.empty(kernel=self.kernel, lam=self.lam, dim=dim, dtype=self.dtype),
+            belief=ExactBelief.empty(kernel=as_kernel(self.kernel), lam=self.lam, dim=dim, dtype=self.dtype),
             trigger=Always(),
             phases=(ShareData(as_wire(self.wire)),),
             confidence=_confidence(self.alpha),
@@ -154,7 +155,7 @@ class OneKernelUCB:
 class NKernelUCB:
     """Exact kernel UCB on each client's own points alone: no communication, the most regret."""
 
-    kernel: Kernel = field(default_factory=Gaussian)
+    kernel: KernelLike = field(default_factory=Gaussian)
     lam: float = 1.0
     alpha: Alpha = 1.0
     exploration: Exploration = field(default_factory=UCB)
@@ -168,7 +169,7 @@ class NKernelUCB:
 
     def plan(self, dim: int, /) -> Plan:
         return Plan(
-            belief=ExactBelief.empty(kernel=self.kernel, lam=self.lam, dim=dim),
+            belief=ExactBelief.empty(kernel=as_kernel(self.kernel), lam=self.lam, dim=dim),
             trigger=Never(),
             phases=(),
             confidence=_confidence(self.alpha),
@@ -208,7 +209,7 @@ class DisLinUCB:
 class ApproxDisKernelUCB:
     """Nyström kernel UCB; clients agree on a small dictionary and share statistics in its coordinates (Alg. 2)."""
 
-    kernel: Kernel = field(default_factory=Gaussian)
+    kernel: KernelLike = field(default_factory=Gaussian)
     D: float = 5.0
     lam: float = 1.0
     alpha: Alpha = 1.0
@@ -235,9 +236,9 @@ class ApproxDisKernelUCB:
             NystromTheory(self.alpha, D=self.D)
 
     def plan(self, dim: int, /) -> Plan:
-        blank = NystromEmbedding(kernel=self.kernel, dictionary=np.empty((0, dim)), dtype=self.dtype)
+        blank = NystromEmbedding(kernel=as_kernel(self.kernel), dictionary=np.empty((0, dim)), dtype=self.dtype)
         paper = FiniteBelief.empty(embedding=blank, lam=self.lam)
-        local = ExactBelief.empty(kernel=self.kernel, lam=self.lam, dim=dim, dtype=self.dtype)
+        local = ExactBelief.empty(kernel=as_kernel(self.kernel), lam=self.lam, dim=dim, dtype=self.dtype)
         return Plan(
             belief=local if self.cold_start == "local" else paper,
             trigger=Variance(self.D),
@@ -259,7 +260,7 @@ class LaconicUCB:
     With a ``budget``, bytes a client may send and receive in 1,000 interactions, δ rises as far as that takes.
     """
 
-    kernel: Kernel = field(default_factory=Gaussian)
+    kernel: KernelLike = field(default_factory=Gaussian)
     lam: float = 1.0
     alpha: Alpha = 1.0
     delta: float = 0.5
@@ -284,7 +285,8 @@ class LaconicUCB:
             object.__setattr__(self, "ranges", tuple(self.ranges))
         Int8Wire(self.ranges)
         if not is_grid(self.digest) and not isinstance(self.digest, Digest):
-            raise InputError(f"digest must be a Digest, not {seen(self.digest)}; try digest=Atoms()")
+            advice = instead("digest", self.digest, one="Atoms()")
+            raise InputError(f"digest must be a Digest, not {seen(self.digest)}; {advice}")
         if not is_grid(self.upload) and not isinstance(self.upload, UploadRule):
             raise InputError(f"upload must have a method due(unsent, own), not {seen(self.upload)}; try Growth()")
         if not is_grid(self.digest) and not is_grid(self.reward):
@@ -297,7 +299,7 @@ class LaconicUCB:
             )
         digest = _scaled(self.digest, reward=self.reward)
         return Plan(
-            belief=ExactBelief.empty(kernel=self.kernel, lam=self.lam, dim=dim),
+            belief=ExactBelief.empty(kernel=as_kernel(self.kernel), lam=self.lam, dim=dim),
             trigger=ScaledVariance(self.delta) if self.budget is None else _budgeted(self.delta, self.budget, dim=dim),
             digest=digest,
             confidence=_lean_confidence(self.alpha, digest),
@@ -356,7 +358,7 @@ class AskServer:
     before it has answered. ``ranges`` are the largest sizes of features, one for all or one for each.
     """
 
-    kernel: Kernel = field(default_factory=Gaussian)
+    kernel: KernelLike = field(default_factory=Gaussian)
     lam: float = 1.0
     alpha: Alpha = 1.0
     ranges: float | tuple[float, ...] = 1.0
@@ -406,6 +408,40 @@ def require_algorithm(candidate: object) -> Algorithm:
     """The candidate as an algorithm, or an error that says what one is."""
     if isinstance(candidate, type):
         raise InputError(f"an algorithm is a value, got the class {candidate.__name__}; try {candidate.__name__}()")
+    if isinstance(candidate, Plan):
+        raise InputError("an algorithm is wanted, got the plan that one made; try the algorithm itself, DisKernelUCB()")
     if not isinstance(candidate, Algorithm):
-        raise InputError(f"an algorithm has a method plan(dim), got {candidate!r}; try DisKernelUCB()")
+        raise InputError(f"an algorithm has a method plan(dim), got {seen(candidate)}; try DisKernelUCB()")
     return candidate
+
+
+#: Parameters of kernels that are often given to algorithms, and a kernel that has each.
+OF_KERNELS = {
+    parameter: kind.__name__
+    for kind in (RationalQuadratic, Polynomial, Matern, Gaussian)
+    for parameter in kind.__dataclass_fields__
+}
+
+
+def _pointing_to_kernels(kind: Any) -> None:
+    """Let a class say whose parameter it is when it is given one of a kernel."""
+    made, own = kind.__init__, kind.__dataclass_fields__
+
+    @wraps(made)
+    def explaining(self: Any, *values: Any, **given: Any) -> None:
+        for name in OF_KERNELS.keys() & given.keys() - own.keys():
+            raise InputError(_whose(kind.__name__, name, given[name], has_kernel="kernel" in own))
+        made(self, *values, **given)
+
+    kind.__init__ = explaining
+
+
+def _whose(algorithm: str, name: str, value: object, *, has_kernel: bool) -> str:
+    if not has_kernel:
+        return f"{algorithm} has no kernel, and so no {name}; try it without, or DisKernelUCB"
+    kernel = f"{OF_KERNELS[name]}({name}={seen(value)})"
+    return f"{algorithm} has no parameter {name}: it is its kernel's; try {algorithm}({kernel})"
+
+
+for _kind in (DisKernelUCB, OneKernelUCB, NKernelUCB, DisLinUCB, ApproxDisKernelUCB, LaconicUCB, AskServer, Random):
+    _pointing_to_kernels(_kind)

@@ -102,7 +102,7 @@ def is_probed(name: str) -> bool:
 def _entries(name: str, value: object, dim: int | None) -> Iterator[tuple[str, Scalar]]:
     if is_grid(value):
         raise InputError(f"{name} stands for several values, {seen(value)}, where one is needed; try one of them")
-    if _is_kernel_of_others(value):
+    if is_kernel_of_others(value):
         yield from _tried(name, value, dim)
         return
     head, inner = _apart(name, value)
@@ -198,7 +198,8 @@ def text(value: object) -> str:
 # Kernels that are known by their values
 
 
-def _is_kernel_of_others(value: object) -> bool:
+def is_kernel_of_others(value: object) -> bool:
+    """Whether a value is a kernel whose formula no name of ours tells."""
     ours = type(value).__module__.partition(".")[0] == __name__.partition(".")[0]
     return isinstance(value, Foreign) or (not ours and not isinstance(value, type) and isinstance(value, Kernel))
 

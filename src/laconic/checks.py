@@ -33,6 +33,24 @@ def is_grid(value: object) -> bool:
     return getattr(value, "is_grid", False) is True
 
 
+def instead(name: str, value: object, *, one: object) -> str:
+    """What to try in place of a value: one of a kind, or a grid where several were given."""
+    return f"try {grid_of(name, value)} to compare them, or one of them" if several(value) else f"try {name}={one}"
+
+
+def several(value: object) -> list[Any]:
+    """The values of a list or its like, where it has more than one."""
+    plain = value.tolist() if isinstance(value, np.ndarray) else value
+    listed = list(plain) if isinstance(plain, list | tuple | set | range) else []
+    return listed if len(listed) > 1 else []
+
+
+def grid_of(name: str, value: object) -> str:
+    """How the values of a list are written as a grid."""
+    listed = several(value)
+    return f"{name}=grid({', '.join(map(seen, listed[:4]))}{', …' if len(listed) > 4 else ''})"
+
+
 def require_no_grid(**values: object) -> None:
     """Single values, where nothing unfolds a grid."""
     for name, value in values.items():
@@ -43,21 +61,23 @@ def require_no_grid(**values: object) -> None:
 def require_finite_number(name: str, value: object) -> None:
     """A finite real number; True and False are not numbers."""
     if not is_grid(value) and _finite(value) is None:
-        raise InputError(f"{name} must be a finite number, not {seen(value)}; try {name}=1.0")
+        raise InputError(f"{name} must be a finite number, not {seen(value)}; {instead(name, value, one=1.0)}")
 
 
 def require_positive(name: str, value: object) -> None:
     """A finite number above zero."""
     number = _finite(value)
     if not is_grid(value) and (number is None or number <= 0):
-        raise InputError(f"{name} must be a finite number greater than 0, not {seen(value)}; try {name}=1.0")
+        advice = instead(name, value, one=1.0)
+        raise InputError(f"{name} must be a finite number greater than 0, not {seen(value)}; {advice}")
 
 
 def require_at_least(name: str, value: object, *, least: float) -> None:
     """A finite number that is not too small."""
     number = _finite(value)
     if not is_grid(value) and (number is None or number < least):
-        raise InputError(f"{name} must be a finite number of at least {least}, not {seen(value)}; try {name}={least}")
+        advice = instead(name, value, one=least)
+        raise InputError(f"{name} must be a finite number of at least {least}, not {seen(value)}; {advice}")
 
 
 def require_whole(name: str, value: object, *, least: int) -> None:
@@ -70,7 +90,8 @@ def require_whole(name: str, value: object, *, least: int) -> None:
 def require_one_of(name: str, value: object, *, choices: Collection[str]) -> None:
     """One of a few words."""
     if not is_grid(value) and not (isinstance(value, str) and value in choices):
-        raise InputError(f"{name} cannot be {seen(value)}; try one of {', '.join(choices)}")
+        advice = f", or {grid_of(name, value)} to compare several" if several(value) else ""
+        raise InputError(f"{name} cannot be {seen(value)}; try one of {', '.join(choices)}{advice}")
 
 
 def require_number(name: str, value: object, *, least: int = 0, bits: int = 53) -> None:
@@ -96,7 +117,7 @@ def require_name(name: str, value: object) -> None:
 def require_flag(name: str, value: object) -> None:
     """True or False, and nothing that merely counts as one of them."""
     if not is_grid(value) and not isinstance(value, bool):
-        raise InputError(f"{name} must be True or False, not {seen(value)}; try {name}=True")
+        raise InputError(f"{name} must be True or False, not {seen(value)}; {instead(name, value, one=True)}")
 
 
 def any_array(name: str, value: object) -> NDArray[Any]:

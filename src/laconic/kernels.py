@@ -12,7 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from laconic.arrays import Floats
-from laconic.checks import is_grid, require_finite_number, require_positive, require_whole
+from laconic.checks import instead, is_grid, require_finite_number, require_positive, require_whole, seen
 from laconic.errors import InputError, KernelError
 
 #: Squared distances come from a matrix product while weight · (‖x‖² + ‖y‖²) is at most this: an error of about 2e-14.
@@ -33,6 +33,10 @@ class Kernel(Protocol):
     def diag(self, X: Floats, /) -> Floats:
         """The vector k(x, x) for rows x of X."""
         ...
+
+
+#: What algorithms take for a kernel, and `as_kernel` makes one of.
+KernelLike = Kernel | Callable[[Floats, Floats], Floats]
 
 
 class _Algebra:
@@ -137,7 +141,7 @@ class Matern(_Algebra):
     def __post_init__(self) -> None:
         require_positive("length", self.length)
         if not is_grid(self.nu) and self.nu not in (0.5, 1.5, 2.5):
-            raise InputError(f"nu must be 0.5, 1.5 or 2.5, got {self.nu!r}")
+            raise InputError(f"nu must be 0.5, 1.5 or 2.5, not {seen(self.nu)}; {instead('nu', self.nu, one=2.5)}")
 
     def __call__(self, X: Floats, Y: Floats, /) -> Floats:
         s = _distances(X, Y)
@@ -280,7 +284,8 @@ def as_kernel(candidate: object) -> Kernel:
         raise InputError(f"kernel must be a value, got the class {candidate.__name__}; try {candidate.__name__}()")
     if callable(candidate):
         return Foreign(function=candidate)
-    raise InputError(f"kernel must be a kernel or a callable k(X, Y), got {candidate!r}; try Gaussian(gamma=1)")
+    advice = instead("kernel", candidate, one="Gaussian(gamma=1)")
+    raise InputError(f"kernel must be a kernel or a callable k(X, Y), got {seen(candidate)}; {advice}")
 
 
 def require_positive_definite(kernel: Kernel, X: Floats) -> None:

@@ -15,7 +15,7 @@ from laconic.atoms import Reason
 from laconic.experiments import storage
 from laconic.experiments.certified import QUANTITIES, SUMMARY, Certified
 from laconic.experiments.config import Experiment
-from laconic.experiments.output import CERTIFICATES, FIGURES
+from laconic.experiments.folder import CERTIFICATES, FIGURES
 from laconic.experiments.results import Row
 from laconic.experiments.store import Store, tasks_of
 from laconic.report.certificates import PANELS
@@ -161,8 +161,6 @@ def test_without_versions_there_is_no_such_figure(tmp_path: Path) -> None:
     assert not any((tmp_path / name).exists() for name in CERTIFICATES)
 
 
-def test_a_folder_has_the_figure_where_there_are_versions_and_loses_an_earlier_one(tmp_path: Path) -> None:
+def test_a_folder_has_the_figure_where_there_are_versions(tmp_path: Path) -> None:
     compare(LEAN, problem=Cosine(dim=3), clients=2, rounds=3, seeds=1, out=tmp_path)
     assert all((tmp_path / name).stat().st_size for name in (*FIGURES, *CERTIFICATES))
-    compare(DisKernelUCB(), problem=Cosine(dim=2), clients=2, rounds=3, seeds=1, out=tmp_path)
-    assert not any((tmp_path / name).exists() for name in CERTIFICATES)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from laconic import (
     KernelError,
     Log,
     NKernelUCB,
+    ProblemError,
     Results,
     Theory,
     compare,
@@ -23,7 +25,8 @@ from laconic import (
     run,
 )
 from laconic.errors import OutputError, UnknownName
-from laconic.experiments.compare import Advanced, Event, Finished, Interrupted, Started
+from laconic.experiments.compare import Interrupted, played, prepare
+from laconic.experiments.runner import Advanced, Begun, Event, Finished, Started
 from laconic.problems import Round, save_recorded
 from tests.experiments.making import unnamed
 
@@ -73,13 +76,22 @@ def test_different_kernels_of_the_same_name_are_refused() -> None:
 def test_progress_tells_of_every_run_from_start_to_finish() -> None:
     events: list[Event] = []
     compared = compare(["DisLinUCB", "NKernelUCB"], seeds=1, progress=events.append, **SIZES)
-    assert [type(event) for event in events if not isinstance(event, Advanced)] == [Started, Finished] * 2
+    assert [type(event) for event in events if not isinstance(event, Advanced)] == [Begun, *[Started, Finished] * 2]
     assert max(event.steps for event in events if isinstance(event, Advanced)) == 12
     last = events[-1]
     assert isinstance(last, Finished)
-    assert last.results == compared
-    assert last.run.choices.shape == (12,)
-    assert (last.job.number, last.job.total, last.job.label) == (2, 2, "NKernelUCB")
+    assert last.row == compared.rows[-1]
+    assert (last.done, last.total, last.task.label, last.run) == (2, 2, "NKernelUCB", None)
+
+
+def test_a_traced_run_is_told_with_every_choice_though_it_was_there_already(tmp_path: Path) -> None:
+    events: list[Event] = []
+    experiment = prepare("DisLinUCB", seeds=1, runtime="lockstep", **SIZES)
+    for _ in range(2):
+        played(experiment, out=tmp_path, progress=events.append, traced=True)
+    traces = [event.run for event in events if isinstance(event, Finished)]
+    alone = run(DisLinUCB(), SMALL, clients=3, rounds=4)
+    assert [trace.choices.tolist() for trace in traces if trace] == [alone.choices.tolist()] * 2
 
 
 def test_a_problem_with_sizes_of_its_own_needs_none(tmp_path: Path) -> None:
@@ -184,7 +196,9 @@ def test_the_folder_holds_results_configuration_and_figures(tmp_path: Path) -> N
         "figure.png",
         "figure.svg",
         "results.parquet",
+        "runs",
     ]
+    assert len(list((folder / "runs").iterdir())) == 4
     assert Results.from_parquet(folder / "results.parquet") == compared
     assert (folder / "figure.png").read_bytes().startswith(b"\x89PNG")
     assert b"<svg" in (folder / "figure.svg").read_bytes()
@@ -197,7 +211,6 @@ def test_other_files_in_the_folder_stay(tmp_path: Path) -> None:
 
 
 def test_a_kernel_without_a_name_leaves_results_but_no_configuration(tmp_path: Path) -> None:
-    compare("DisLinUCB", seeds=1, out=tmp_path, **SIZES)
     compare(DisKernelUCB(unnamed()), seeds=1, out=tmp_path, **SIZES)
     assert (tmp_path / "results.parquet").exists()
     assert not (tmp_path / "config.toml").exists()
@@ -205,7 +218,7 @@ def test_a_kernel_without_a_name_leaves_results_but_no_configuration(tmp_path: P
 
 def _stop_after(finished: int) -> Any:
     def progress(event: Event) -> None:
-        if isinstance(event, Started) and event.job.number > finished:
+        if isinstance(event, Started) and event.number > finished:
             raise KeyboardInterrupt
 
     return progress
@@ -223,20 +236,79 @@ def test_ctrl_c_is_still_a_keyboard_interrupt() -> None:
         compare("DisLinUCB", progress=_stop_after(0), **SIZES)
 
 
-def test_ctrl_c_before_the_first_run_leaves_earlier_results_alone(tmp_path: Path) -> None:
-    earlier = compare("DisLinUCB", seeds=1, out=tmp_path, **SIZES)
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+def test_stopped_by_ctrl_c_the_same_call_goes_on_and_ends_as_if_undisturbed(tmp_path: Path) -> None:
+    whole = compare(["DisLinUCB", "NKernelUCB"], seeds=2, **SIZES)
     with pytest.raises(Interrupted):
-        compare("NKernelUCB", progress=_stop_after(0), out=tmp_path, **SIZES)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-    assert Results.from_parquet(tmp_path / "results.parquet") == earlier
+        compare(["DisLinUCB", "NKernelUCB"], seeds=2, progress=_stop_after(3), out=tmp_path, **SIZES)
+    events: list[Event] = []
+    again = compare(["DisLinUCB", "NKernelUCB"], seeds=2, progress=events.append, out=tmp_path, **SIZES)
+    assert [len(event.known) for event in events if isinstance(event, Begun)] == [3]
+    assert sum(isinstance(event, Finished) for event in events) == 1
+    assert timeless(again) == timeless(whole)
+    assert timeless(Results.from_parquet(tmp_path / "results.parquet")) == timeless(whole)
 
 
-def test_ctrl_c_later_leaves_no_figure_of_an_earlier_comparison(tmp_path: Path) -> None:
+def timeless(found: Results) -> Results:
+    return replace(found, rows=tuple(replace(row, seconds=0.0) for row in found.rows))
+
+
+def test_a_folder_with_another_comparison_is_refused_and_left_as_it_was(tmp_path: Path) -> None:
+    compare("DisLinUCB", seeds=1, out=tmp_path, **SIZES)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    changes: list[dict[str, Any]] = [
+        {"algorithms": "NKernelUCB"},
+        {"algorithms": DisLinUCB(lam=0.5)},
+        {"rounds": 5},
+        {"problem": Catalogue(dim=3)},
+        {"seeds": [1]},
+    ]
+    said = r"one is DisLinUCB on catalogue, 3 clients, 4 rounds, seed 0.* another out"
+    for others in changes:
+        with pytest.raises(InputError, match=said):
+            compare(**SIZES | {"algorithms": "DisLinUCB", "seeds": 1, "out": tmp_path} | others)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_results_that_came_without_their_runs_are_not_replaced(tmp_path: Path) -> None:
+    compare("DisLinUCB", seeds=1, **SIZES).to_parquet(tmp_path / "results.parquet")
+    before = (tmp_path / "results.parquet").read_bytes()
+    with pytest.raises(InputError, match=r"holds results\.parquet of another comparison.* try another out"):
+        compare("DisLinUCB", seeds=1, out=tmp_path, **SIZES)
+    assert (tmp_path / "results.parquet").read_bytes() == before
+
+
+def test_seeds_and_algorithms_may_be_added_to_a_comparison(tmp_path: Path) -> None:
+    compare("DisLinUCB", seeds=1, out=tmp_path, **SIZES)
+    events: list[Event] = []
+    more = compare(["DisLinUCB", "NKernelUCB"], seeds=2, out=tmp_path, progress=events.append, **SIZES)
+    assert sum(isinstance(event, Finished) for event in events) == 3
+    assert len(Results.from_parquet(tmp_path / "results.parquet").rows) == len(more.rows) == 4
+
+
+def test_ctrl_c_leaves_no_figure_of_fewer_runs(tmp_path: Path) -> None:
     compare("DisLinUCB", seeds=1, out=tmp_path, **SIZES)
     with pytest.raises(Interrupted):
-        compare("NKernelUCB", seeds=2, progress=_stop_after(1), out=tmp_path, **SIZES)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.toml", "results.parquet"]
+        compare("DisLinUCB", seeds=3, progress=_stop_after(2), out=tmp_path, **SIZES)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.toml", "results.parquet", "runs"]
+
+
+class Stubborn:
+    """A problem that breaks in its second round on one seed."""
+
+    def instance(self, *, seed: int, clients: int, rounds: int) -> Stubborn:
+        self.seed, self.inner = seed, SMALL.instance(seed=seed, clients=clients, rounds=rounds)
+        self.dim = self.inner.dim
+        return self
+
+    def round(self, index: int) -> Round:
+        made = self.inner.round(index)
+        return replace(made, means=made.means * np.nan) if (self.seed, index) == (1, 1) else made
+
+
+def test_a_run_that_fails_ends_the_comparison_with_its_error_and_the_others_are_kept(tmp_path: Path) -> None:
+    with pytest.raises(ProblemError, match="means"):
+        compare("DisLinUCB", seeds=3, out=tmp_path, **SIZES | {"problem": Stubborn()})
+    assert len(list((tmp_path / "runs").glob("*.parquet"))) == 1
 
 
 def test_a_log_in_memory_can_be_compared_on() -> None:

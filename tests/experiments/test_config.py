@@ -164,11 +164,11 @@ def test_a_kernel_whose_parameters_cannot_be_known_is_not_written_as_if_it_had_n
 ) -> None:
     listed(monkeypatch, "kernel", Plain=Plain)
     with pytest.raises(InputError, match="no dataclass"):
-        experiment(algorithms=(DisKernelUCB(Plain(scale=2.0)),)).to_toml()  # type: ignore[arg-type]
+        experiment(algorithms=(DisKernelUCB(Plain(scale=2.0)),)).to_toml()
 
 
 def test_a_parameter_of_another_packages_kernel_is_changed_where_it_is_found() -> None:
-    assert with_param(DisKernelUCB(Periodic()), "period", 3.0) == DisKernelUCB(Periodic(3.0))  # type: ignore[arg-type]
+    assert with_param(DisKernelUCB(Periodic()), "period", 3.0) == DisKernelUCB(Periodic(3.0))
     product = with_param(DisKernelUCB(Gaussian() * Periodic()), "period", 3.0)
     assert product == DisKernelUCB(Gaussian() * Periodic(3.0))
 

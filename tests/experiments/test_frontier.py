@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from laconic import AskServer, Cosine, DisKernelUCB, Frontier, LaconicUCB, Matern, Results, Theory, frontier, grid
 from laconic.errors import InputError, OutputError
-from laconic.experiments import frontier as module
 from laconic.experiments.config import read_config
+from laconic.experiments.folder import RUNS
 from laconic.experiments.frontier import BEST, BUT_FOR_WAITING, points_of, settings_for
 from laconic.experiments.parts import algorithm_from
 from laconic.experiments.results import Row
-from laconic.experiments.schedule import Begun, Finished
+from laconic.experiments.runner import Begun, Finished
 from tests.experiments.making import results, row
 
 SMALL: dict[str, Any] = {"clients": 3, "rounds": 4, "seeds": 2, "jobs": 1}
@@ -158,7 +158,7 @@ def test_what_cannot_run_is_refused_before_anything_does(tmp_path: Path) -> None
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot make"):
         frontier("cosine", out=tmp_path / "file" / "deep")
-    assert module.RUNS not in {path.name for path in tmp_path.iterdir()}
+    assert RUNS not in {path.name for path in tmp_path.iterdir()}
 
 
 def test_the_figure_has_a_marker_a_family_and_a_level_for_what_sends_nothing(whole: tuple[Path, Frontier]) -> None:

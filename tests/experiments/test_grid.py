@@ -82,7 +82,7 @@ def test_a_problem_in_memory_is_described_by_shapes_not_by_its_numbers() -> None
 
 
 def test_a_kernel_of_another_package_lists_its_name_and_parameters() -> None:
-    own = params(DisKernelUCB(Periodic(period=0.5)))  # type: ignore[arg-type]
+    own = params(DisKernelUCB(Periodic(period=0.5)))
     assert (own["kernel"], own["period"]) == ("Periodic", 0.5)
 
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from matplotlib.figure import Figure
 
 from laconic import Catalogue, DisKernelUCB, InputError, Results, __version__, run
 from laconic.errors import OutputError
+from laconic.experiments.frames import columns
 from laconic.experiments.results import POINTS, Curve
 from laconic.runtimes.trace import Recorder, Run
 from tests.experiments.making import results, row
@@ -62,8 +64,31 @@ def test_results_without_runs_say_so() -> None:
 
 def test_tuned_keeps_the_best_mean_setting_of_each_algorithm() -> None:
     tuned = TWO_SETTINGS.tuned("regret")
-    assert [group.label for group in tuned.groups] == ["DisKernelUCB", "NKernelUCB"]
     assert [one.params for one in tuned.rows] == [{"D": 20.0}, {"D": 20.0}, {}]
+
+
+def test_tuned_says_the_setting_that_it_chose_and_by_what(tmp_path: Path) -> None:
+    tuned = TWO_SETTINGS.tuned("regret")
+    assert [group.label for group in tuned.groups] == ["DisKernelUCB D=20", "NKernelUCB"]
+    caption, *lines = repr(tuned).splitlines()
+    assert caption.endswith("tuned by regret")
+    assert [line.split("  ")[0] for line in lines[2:]] == ["DisKernelUCB D=20", "NKernelUCB"]
+    assert "DisKernelUCB D=20" in tuned._repr_html_()
+    assert [text.get_text().split("  ")[0] for text in tuned.plot().axes[0].texts] == [
+        "DisKernelUCB D=20",
+        "NKernelUCB",
+    ]
+    tuned.to_parquet(tmp_path / "r.parquet")
+    assert Results.from_parquet(tmp_path / "r.parquet") == tuned
+
+
+def test_tuned_twice_still_says_it() -> None:
+    assert [group.label for group in TWO_SETTINGS.tuned().tuned("bytes").groups] == ["DisKernelUCB D=20", "NKernelUCB"]
+
+
+def test_where_there_was_no_choice_nothing_is_said_of_one() -> None:
+    only = results(row("A"), row("B"))
+    assert repr(only.tuned()) == repr(only)
 
 
 def test_tuned_by_another_metric_may_choose_otherwise() -> None:
@@ -99,6 +124,56 @@ def test_results_that_differ_in_one_point_of_a_curve_are_not_equal() -> None:
     one, other = row("A"), row("A")
     other.curve.regret[0] += 1e-12
     assert results(one) != results(other)
+
+
+MIXED = results(
+    row("A", seed=3, params={"kernel": "Gaussian", "gamma": 1, "alpha": 0.5, "wide": True, "qbar": "inf", "seed": 7}),
+    row("B", seed=4, params={"gamma": 0.5, "alpha": "Theory", "wide": False, "qbar": 0.3}, dictionary=12),
+    row("C", seed=5, params={}),
+)
+
+
+def test_a_frame_has_a_line_a_run_and_a_column_a_parameter() -> None:
+    found = columns(MIXED)
+    first, params = ["problem", "clients", "rounds", "algorithm"], ["kernel", "gamma", "alpha", "wide", "qbar"]
+    assert list(found)[:11] == [*first, *params, "params.seed", "seed"]
+    assert [found[name] for name in params] == [
+        ["Gaussian", None, None],
+        [1.0, 0.5, None],
+        ["0.5", "Theory", None],
+        [True, False, None],
+        [float("inf"), 0.3, None],
+    ]
+    assert (found["seed"], found["params.seed"], found["dictionary"]) == ([3, 4, 5], [7, None, None], [None, 12, None])
+    assert {len(column) for column in found.values()} == {3}
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_pandas_and_polars_take_results_with_a_column_a_parameter(package: str) -> None:
+    pytest.importorskip(package, reason=f"{package} makes the frame; try: pip install {package}")
+    frame = getattr(MIXED, f"to_{package}")()
+    assert list(frame.columns) == list(columns(MIXED))
+    assert list(frame["seed"]) == [3, 4, 5]
+    assert list(frame["gamma"])[:2] == [1.0, 0.5]
+    again = getattr(TWO_SETTINGS, f"to_{package}")()
+    assert [float(regret) for regret in again["regret"]] == [one.regret for one in TWO_SETTINGS.rows]
+    assert len(getattr(results(), f"to_{package}")()) == 0
+
+
+def test_polars_and_arrow_also_take_results_as_they_are() -> None:
+    polars = pytest.importorskip("polars", reason="polars makes the frame; try: pip install polars")
+    frame = polars.DataFrame(TWO_SETTINGS)
+    assert frame["curve_t"].to_list()[0] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(("package", "other"), [("pandas", "to_polars()"), ("polars", "to_pandas()")])
+def test_a_package_that_is_missing_is_named_with_what_to_try(
+    monkeypatch: pytest.MonkeyPatch, package: str, other: str
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(InputError, match=f"{package} is not installed; try: pip install {package}") as refused:
+        getattr(MIXED, f"to_{package}")()
+    assert other in str(refused.value)
 
 
 def test_arrow_reads_results_as_they_are() -> None:

@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 from laconic import InputError
+from laconic.experiments import spec as spec_module
+from laconic.experiments.parts import algorithm_from
 from laconic.experiments.spec import Profile, read_spec
 from laconic.experiments.store import id_of
 from tests.reproduction.making import SMALL, write_small
@@ -57,3 +59,17 @@ def test_the_id_is_that_of_the_content_and_not_of_the_text(tmp_path: Path) -> No
 def test_a_mistake_in_a_file_is_found_before_anything_runs(tmp_path: Path, old: str, new: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         read_spec(write_small(tmp_path / "small.toml", text=SMALL.replace(old, new)))
+
+
+def test_the_tables_of_a_file_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[object] = []
+
+    def counting(table: dict[str, object]) -> object:
+        read.append(table)
+        return algorithm_from(table)
+
+    monkeypatch.setattr(spec_module, "algorithm_from", counting)
+    spec = read_spec(write_small(tmp_path / "small.toml"))
+    spec.written(spec.experiment())
+    spec.sensitivity()
+    assert len(read) == len(spec.file.algorithms)

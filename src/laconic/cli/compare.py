@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from laconic.cli import defaults, options
+from laconic.cli import defaults, options, sweep
 
 if TYPE_CHECKING:
-    from laconic.cli.request import Request
-    from laconic.experiments.compare import Event, Progress
+    from laconic.experiments.config import Experiment
     from laconic.experiments.results import Results
+    from laconic.experiments.runner import Event, Watch
 
 
 def compare(
@@ -29,6 +29,7 @@ def compare(
     rounds: options.Rounds = None,
     seeds: options.Seeds = None,
     runtime: options.Runtime = None,
+    jobs: options.Jobs = 1,
     out: options.Out = None,
     choices: options.Choices = None,
     as_json: options.Json = False,
@@ -38,6 +39,8 @@ def compare(
 
     Without options this is the demo: a catalogue of items that repeat, where sharing a small dictionary costs a
     fraction of sharing all points. Try [bold]laconic compare cosine[/] for a problem where it does not.
+
+    With [bold]--out[/] every finished run is saved at once. Stopped or killed, the same command goes on where it was.
     """
     from laconic.cli.request import Words, understand
 
@@ -55,14 +58,15 @@ def compare(
         overrides=tuple(overrides or ()),
         runtime=runtime,
     )
-    _Session(understand(words), out=out, choices=choices, as_json=as_json, quiet=quiet).run()
+    _Session(understand(words), jobs=jobs, out=out, choices=choices, as_json=as_json, quiet=quiet).run()
 
 
 @dataclass
 class _Session:
-    """One comparison from its request to what is printed and kept."""
+    """One comparison from what is to be run to what is printed and kept."""
 
-    request: Request
+    experiment: Experiment
+    jobs: int
     out: Path | None
     choices: Path | None
     as_json: bool
@@ -77,33 +81,28 @@ class _Session:
         if self.choices is not None:
             require_writable_file(self.choices)
         try:
-            with display.progress(quiet=self.quiet) as show:
+            with sweep.one_interrupt(), display.progress(quiet=self.quiet) as show:
                 results = self._compare(show)
         except Interrupted as stopped:
             self._report(stopped.results)
-            self._tell(f"interrupted: {len(stopped.results.rows)} runs had finished")
+            self._tell(f"interrupted: {len(stopped.results.rows)} runs had finished{self._from_here()}")
             raise typer.Exit(130) from None
         self._report(results)
 
-    def _compare(self, show: Progress) -> Results:
-        from laconic.experiments.compare import Finished
-        from laconic.experiments.compare import compare as run_all
+    def _from_here(self) -> str:
+        return "" if self.out is None else "; the same command goes on from there"
+
+    def _compare(self, show: Watch) -> Results:
+        from laconic.experiments.compare import played
+        from laconic.experiments.runner import Finished
 
         def follow(event: Event) -> None:
-            if isinstance(event, Finished) and self.choices is not None:
-                self.chosen[f"{event.job.label}/{event.job.seed}"] = event.run.choices
+            if isinstance(event, Finished) and event.run is not None:
+                self.chosen[f"{event.task.label}/{event.task.seed}"] = event.run.choices
             show(event)
 
-        return run_all(
-            self.request.algorithms,
-            problem=self.request.problem,
-            clients=self.request.clients,
-            rounds=self.request.rounds,
-            seeds=self.request.seeds,
-            runtime=self.request.runtime,
-            progress=follow,
-            out=self.out,
-        )
+        traced = self.choices is not None
+        return played(self.experiment, jobs=self.jobs, out=self.out, progress=follow, traced=traced)
 
     def _report(self, results: Results) -> None:
         """Print what has finished, and say where it is kept."""
@@ -134,19 +133,15 @@ class _Session:
         return [str(self.choices)]
 
     def _kept_in_folder(self, results: Results) -> list[str]:
-        from laconic.experiments.output import files_in
+        from laconic.experiments.folder import files_in
 
         return [] if self.out is None or not results.rows else [str(path) for path in files_in(self.out)]
 
     def _explain_missing_config(self) -> None:
-        from laconic.experiments.compare import prepare
-        from laconic.experiments.output import CONFIG, why_without_config
+        from laconic.experiments.folder import CONFIG, why_without_config
 
-        if self.out is None or (self.out / CONFIG).exists():
-            return
-        asked = {each.name: getattr(self.request, each.name) for each in fields(self.request)}
-        reason = why_without_config(prepare(asked.pop("algorithms"), **asked))
-        self._tell(f"no {CONFIG} to run this again: {reason}")
+        if self.out is not None and not (self.out / CONFIG).exists():
+            self._tell(f"no {CONFIG} to run this again: {why_without_config(self.experiment)}")
 
     def _tell(self, message: str) -> None:
         """On stdout after the table, but never beside JSON."""

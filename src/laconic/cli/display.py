@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -13,8 +14,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Bars
     from rich.table import Table as RichTable
 
-    from laconic.experiments.compare import Event, Finished, Progress
     from laconic.experiments.results import Results
+    from laconic.experiments.runner import Begun, Event, Finished, Watch
     from laconic.experiments.verdict import Verdict
     from laconic.report.table import Table
 
@@ -24,27 +25,33 @@ def nothing(event: Event) -> None:
 
 
 def line(event: Event) -> None:
-    """One plain line on stderr for each finished run."""
-    from laconic.experiments.compare import Finished
+    """One plain line on stderr for each finished run, and one for those that were there already."""
+    from laconic.experiments.runner import Begun, Finished
 
+    if isinstance(event, Begun) and event.known:
+        typer.echo(already(event), err=True)
     if isinstance(event, Finished):
         typer.echo(describe(event), err=True)
+
+
+def already(event: Begun) -> str:
+    """How many runs need not be made, in one line."""
+    return f"{len(event.known):,} of {event.total:,} runs are there already"
 
 
 def describe(event: Finished) -> str:
     """A finished run in one line."""
     from laconic.report.table import amount, number
 
-    job, run = event.job, event.run
-    width = len(str(job.total))
+    row, width = event.row, len(str(event.total))
     return (
-        f"[{job.number:{width}}/{job.total}] {job.label}, seed {job.seed}: regret {number(run.regret)}, "
-        f"{amount(run.scalars)} scalars, {run.syncs:,} syncs, {number(run.seconds)} s"
+        f"[{event.done:{width}}/{event.total}] {event.task.label}, seed {row.seed}: regret {number(row.regret)}, "
+        f"{amount(row.scalars)} scalars, {row.syncs:,} syncs, {number(row.seconds)} s"
     )
 
 
 @contextmanager
-def progress(*, quiet: bool) -> Iterator[Progress]:
+def progress(*, quiet: bool) -> Iterator[Watch]:
     """The display that suits stderr: live on a terminal, lines elsewhere."""
     if quiet or not sys.stderr.isatty():
         yield nothing if quiet else line
@@ -54,14 +61,14 @@ def progress(*, quiet: bool) -> Iterator[Progress]:
 
 
 @contextmanager
-def _live() -> Iterator[Progress]:
+def _live() -> Iterator[Watch]:
     """The table so far above a bar for the run under way and one for all runs."""
     from rich.console import Console, Group
     from rich.live import Live
 
     bars = _bars()
     with Live(bars, console=Console(stderr=True), transient=True, refresh_per_second=8) as live:
-        yield _updater(bars, lambda table: live.update(Group(table, bars)))
+        yield _Screen(bars, show=lambda table: live.update(Group(table, bars))).watch
 
 
 def _bars() -> Bars:
@@ -84,27 +91,51 @@ def _bars() -> Bars:
     )
 
 
-def _updater(bars: Bars, show_table: Callable[[RichTable], None]) -> Progress:
+class _Screen:
+    """What is on the terminal: steps of all runs, those of the run under way where it is in this process, the table."""
+
+    def __init__(self, bars: Bars, *, show: Callable[[RichTable], None]) -> None:
+        self.bars, self.show = bars, show
+        self.everything = bars.add_task("all runs", total=None)
+        self.current = bars.add_task("", total=None, visible=False)
+        self.results: Results | None = None
+        self.done = 0  # runs
+
+    def watch(self, event: Event) -> None:
+        """Show what has happened."""
+        from laconic.experiments.runner import Advanced, Begun, Finished, Started
+
+        match event:
+            case Begun():
+                self._begin(event)
+            case Started(task):
+                said = _escaped(f"{task.label}, seed {task.seed}")
+                self.bars.reset(self.current, total=task.steps, visible=True, description=said)
+            case Advanced(task, steps):
+                self.bars.update(self.current, completed=steps)
+                self.bars.update(self.everything, completed=self.done * task.steps + steps)
+            case Finished():
+                self._finish(event)
+
+    def _begin(self, event: Begun) -> None:
+        for about in event.about.values():
+            steps = about.clients * about.rounds
+            self.done, self.results = len(event.known), replace(about, rows=tuple(row for _, row in event.known))
+            self.bars.update(self.everything, total=event.total * steps, completed=self.done * steps)
+
+    def _finish(self, event: Finished) -> None:
+        self.done = event.done
+        self.bars.update(self.everything, completed=self.done * event.task.steps)
+        if self.results is not None:
+            self.results = self.results.with_row(event.row)
+            self.show(rich_table(self.results.table()))
+
+
+def _escaped(text: str) -> str:
+    """As text: brackets in a label are no markup."""
     from rich.markup import escape
 
-    from laconic.experiments.compare import Advanced, Finished, Started
-
-    everything = bars.add_task("all runs", total=None)
-    current = bars.add_task("", total=None, visible=False)
-
-    def update(event: Event) -> None:
-        job = event.job
-        if isinstance(event, Started):
-            bars.update(everything, total=job.total * job.steps, visible=True)
-            bars.reset(current, total=job.steps, visible=True, description=escape(f"{job.label}, seed {job.seed}"))
-        elif isinstance(event, Advanced):
-            bars.update(current, completed=event.steps)
-            bars.update(everything, completed=(job.number - 1) * job.steps + event.steps)
-        elif isinstance(event, Finished):
-            bars.update(everything, completed=job.number * job.steps)
-            show_table(rich_table(event.results.table()))
-
-    return update
+    return escape(text)
 
 
 def rich_table(table: Table) -> RichTable:

@@ -10,7 +10,7 @@ import typer
 from laconic.cli import complete, options, sweep
 
 if TYPE_CHECKING:
-    from laconic.cli.request import Request
+    from laconic.experiments.config import Experiment
     from laconic.experiments.frontier import Frontier
 
 PROBLEM = "cosine"
@@ -72,34 +72,25 @@ def frontier(
         alpha=alpha,
         overrides=tuple(overrides or ()),
     )
-    request = understand(words, unless=SWEEP)
+    experiment = understand(words, unless=SWEEP)
     folder = out or Path(f"frontier-{Path(problem).stem}")
-    found = _swept(request, folder=folder, jobs=jobs, quiet=quiet)
+    found = _swept(experiment, folder=folder, jobs=jobs, quiet=quiet)
     _say(found, folder=folder, as_json=as_json)
 
 
-def _swept(request: Request, *, folder: Path, jobs: int | None, quiet: bool) -> Frontier:
-    from laconic.experiments.frontier import frontier as sweep_all
+def _swept(experiment: Experiment, *, folder: Path, jobs: int | None, quiet: bool) -> Frontier:
+    from laconic.experiments.frontier import swept
 
     try:
         with sweep.one_interrupt(), sweep.watching(quiet=quiet) as watch:
-            return sweep_all(
-                request.problem,
-                algorithms=request.algorithms,
-                clients=request.clients,
-                rounds=request.rounds,
-                seeds=request.seeds,
-                out=folder,
-                jobs=jobs,
-                watch=watch,
-            )
+            return swept(experiment, out=folder, jobs=jobs, watch=watch)
     except KeyboardInterrupt:
         sweep.stopped(folder)
 
 
 def _say(found: Frontier, *, folder: Path, as_json: bool) -> None:
     from laconic.cli import display
-    from laconic.experiments.output import files_in
+    from laconic.experiments.folder import files_in
 
     if as_json:
         rows = [point.as_dict() for point in found.points]

@@ -141,14 +141,24 @@ Runtime = Annotated[
     str | None,
     _option("--runtime", panel=SIZES, metavar="NAME", help="What moves the messages.", default=defaults.RUNTIME),
 ]
+Jobs = Annotated[
+    int,
+    _option(
+        *("--jobs", "-j"),
+        panel=SIZES,
+        metavar="COUNT",
+        help="Runs at a time, one core each; several take processes of their own.",
+        default=1,
+    ),
+]
 Out = Annotated[
     Path | None,
     _option(
         "--out",
         panel=OUTPUT,
         metavar="DIR",
-        help="Keep results.parquet (after every run), config.toml, figure.png and figure.svg here. Files of these "
-        "names from an earlier comparison are replaced once the first run has finished; others stay.",
+        help="Keep every finished run at once, and results.parquet, config.toml, figure.png and figure.svg at the end. "
+        "What is there already is not run again; a folder with results of another comparison is refused.",
     ),
 ]
 Choices = Annotated[
@@ -157,7 +167,7 @@ Choices = Annotated[
         "--choices",
         panel=OUTPUT,
         metavar="FILE.npz",
-        help="Keep the chosen arm of every step, one array per ALGORITHM/SEED.",
+        help="Keep the chosen arm of every step, one array per ALGORITHM/SEED; every run is made for that.",
     ),
 ]
 Json = Annotated[bool, _option("--json", panel=OUTPUT, help="Print one JSON object, a row a run, and nothing else.")]

@@ -13,10 +13,10 @@ from laconic.canonical import parts
 from laconic.cli import defaults
 from laconic.errors import InputError
 from laconic.experiments import regimes
-from laconic.experiments.config import ConfigFile, read_config
+from laconic.experiments.compare import prepare
+from laconic.experiments.config import ConfigFile, Experiment, read_config
 from laconic.experiments.frontier import settings_for
 from laconic.experiments.parts import Draft, algorithm_from, as_algorithm, name_of, problem_from
-from laconic.problems.base import Problem
 
 
 @dataclass(frozen=True)
@@ -37,18 +37,6 @@ class Words:
     runtime: str | None = None
 
 
-@dataclass(frozen=True)
-class Request:
-    """What `laconic.compare` is called with."""
-
-    algorithms: list[Algorithm]
-    problem: Problem
-    clients: int | None
-    rounds: int | None
-    seeds: int | list[int]
-    runtime: str
-
-
 @dataclass
 class _Overrides:
     """``--set``, sorted by whose parameter it is."""
@@ -67,8 +55,8 @@ class Unless:
     seeds: int
 
 
-def understand(words: Words, *, unless: Unless | None = None) -> Request:
-    """The request that the words make; refused with advice where they make none."""
+def understand(words: Words, *, unless: Unless | None = None) -> Experiment:
+    """The experiment that the words ask for; refused with advice where they ask for none."""
     unless = unless or COMPARISON
     overrides = _sorted(words.overrides)
     file = read_config(words.problem) if words.problem.lower().endswith(".toml") else None
@@ -81,8 +69,8 @@ def understand(words: Words, *, unless: Unless | None = None) -> Request:
     for algorithm, parameter, value in overrides.algorithms:
         drafts = _for_one(drafts, algorithm, parameter, value)
     sized = hasattr(problem, "limits")
-    return Request(
-        algorithms=[draft.made() for draft in drafts],
+    return prepare(
+        [draft.made() for draft in drafts],
         problem=problem,
         clients=_first(words.clients, file and file.clients, None if sized else unless.clients),
         rounds=_first(words.rounds, file and file.rounds, None if sized else unless.rounds(name)),

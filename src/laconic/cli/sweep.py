@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from laconic.experiments.results import Group, Row
-    from laconic.experiments.schedule import Begun, Finished
+    from laconic.experiments.runner import Begun, Finished
     from laconic.experiments.spec import Spec
     from laconic.experiments.store import Task
     from laconic.report.table import Table
@@ -194,7 +194,7 @@ def _claims(outcome: Outcome) -> Table:
 @contextmanager
 def watching(*, quiet: bool) -> Iterator[Watch]:
     """The display that suits stderr: live on a terminal, lines elsewhere."""
-    from laconic.experiments.schedule import silent
+    from laconic.experiments.runner import silent
 
     if quiet:
         yield silent
@@ -214,7 +214,7 @@ def _line(step: Step) -> None:
 
 def describe(step: Step) -> str:
     """A step in one line; nothing for steps that are not worth one."""
-    from laconic.experiments.schedule import Begun, Failed, Finished
+    from laconic.experiments.runner import Begun, Failed, Finished
     from laconic.reproduction.conduct import Absent, Estimate, Opening
     from laconic.reproduction.naming import duration
 
@@ -279,7 +279,7 @@ class _Screen:
     in_grid: bool = False
 
     def watch(self, step: Step) -> None:
-        from laconic.experiments.schedule import Begun, Finished
+        from laconic.experiments.runner import Begun, Finished
 
         if isinstance(step, Begun):
             self._begin(step)

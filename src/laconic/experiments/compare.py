@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -11,15 +11,18 @@ from laconic.algorithms import Algorithm
 from laconic.checks import require_one_of, require_whole
 from laconic.errors import InputError
 from laconic.experiments.config import Experiment
-from laconic.experiments.grid import Params, expand, params
-from laconic.experiments.output import Folder
+from laconic.experiments.folder import Folder
+from laconic.experiments.grid import expand, params
 from laconic.experiments.parts import AlgorithmLike, ProblemLike, as_algorithm, as_problem, name_of
-from laconic.experiments.results import Results, Row, labels
+from laconic.experiments.results import Results
+from laconic.experiments.runner import Event, Failed, Sweep, Watch, silent
+from laconic.experiments.store import Store, Task, tasks_of
 from laconic.kernels import require_positive_definite
 from laconic.problems.base import Problem
 from laconic.problems.rounds import check_round
-from laconic.runtimes import RUNTIMES, Run, run
+from laconic.runtimes import RUNTIMES
 from laconic.runtimes.asking import stand_in
+from laconic.runtimes.jobs import engine
 
 SAMPLE = 100  # arms on which a kernel is tried before anything runs
 
@@ -32,48 +35,6 @@ class Interrupted(KeyboardInterrupt):
         self.results = results
 
 
-@dataclass(frozen=True)
-class Job:
-    """One run to be made: an algorithm with one setting, on one seed."""
-
-    number: int
-    total: int
-    algorithm: Algorithm
-    name: str
-    params: Params
-    label: str
-    seed: int
-    steps: int
-
-
-@dataclass(frozen=True)
-class Started:
-    """A run has begun."""
-
-    job: Job
-
-
-@dataclass(frozen=True)
-class Advanced:
-    """A run has made so many of its steps."""
-
-    job: Job
-    steps: int
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A run is done, and kept among the results."""
-
-    job: Job
-    run: Run
-    results: Results
-
-
-Event = Started | Advanced | Finished
-Progress = Callable[[Event], None]
-
-
 def compare(
     algorithms: AlgorithmLike | Iterable[AlgorithmLike],
     *,
@@ -82,14 +43,19 @@ def compare(
     rounds: int | None = None,
     seeds: int | Iterable[int] = 3,
     runtime: str = "lockstep",
-    progress: Progress | None = None,
+    jobs: int | None = 1,
+    progress: Watch | None = None,
     out: str | PathLike[str] | None = None,
 ) -> Results:
     """Run every setting of every algorithm on every seed of a problem, and gather the results.
 
     ``algorithms`` are values, classes or names, possibly with grids inside; ``problem`` is a value, a name or the path
-    of an ``.npz``. ``clients`` and ``rounds`` may be left to a problem that has sizes of its own. With ``out`` every
-    finished run is kept in that folder at once. Ctrl-C raises `Interrupted`, which carries the finished runs.
+    of an ``.npz``. ``clients`` and ``rounds`` may be left to a problem that has sizes of its own. ``jobs`` runs at a
+    time take a process and a core each, also of what a notebook defines; 1 is this process, None as many as cores.
+
+    With ``out`` every finished run is kept in that folder at once, and the same call goes on where an earlier one was
+    stopped or killed; a folder with other results is refused. Ctrl-C raises `Interrupted`, which carries the finished
+    runs.
 
     >>> from laconic import Catalogue, DisKernelUCB, Gaussian, grid
     >>> problem = Catalogue(dim=2, items=6, arms=3)
@@ -98,23 +64,78 @@ def compare(
     ['DisKernelUCB gamma=0.1', 'DisKernelUCB gamma=1']
     """
     experiment = prepare(algorithms, problem=problem, clients=clients, rounds=rounds, seeds=seeds, runtime=runtime)
-    results = try_out(experiment)
-    folder = None if out is None else Folder(Path(out), experiment=experiment)
-    tell = progress or _nobody
+    return played(experiment, jobs=jobs, out=out, progress=progress or silent)
+
+
+def played(
+    experiment: Experiment,
+    *,
+    jobs: int | None = 1,
+    out: str | PathLike[str] | None = None,
+    progress: Watch = silent,
+    traced: bool = False,
+) -> Results:
+    """The results of an experiment; ``traced`` runs are made again, and told with all that happened in them."""
+    where = engine(processes=jobs)
+    made = Comparison.of(experiment, out=out)
+    sweep = Sweep(made.store, engine=where, watch=_strict(progress), closely=True, traced=traced)
     try:
-        for job, finished in _play(experiment, tell=tell):
-            results = results.with_row(Row.of(finished, algorithm=job.name, params=job.params))
-            if folder is not None:
-                folder.save(results)
-            tell(Finished(job, run=finished, results=results))
+        made.complete(sweep)
     except KeyboardInterrupt:
-        if folder is not None:
-            folder.save(results)
-        raise Interrupted(results) from None
-    if folder is not None:
+        raise Interrupted(made.kept(sweep)) from None
+    results = made.kept(sweep)
+    if made.folder is not None:
         certificates = results.plot_certificates() if results.is_certified else None
-        folder.draw(results.plot(), certificates=certificates)
+        made.folder.draw(results.plot(), certificates=certificates)
     return results
+
+
+def _strict(progress: Watch) -> Watch:
+    """A run that fails ends a comparison; what has finished is kept."""
+
+    def watch(event: Event) -> None:
+        progress(event)
+        if isinstance(event, Failed):
+            raise event.error
+
+    return watch
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """An experiment with the runs it takes, and the folder where they go."""
+
+    experiment: Experiment
+    about: Results
+    tasks: Sequence[Task]
+    folder: Folder | None
+
+    @classmethod
+    def of(cls, experiment: Experiment, *, out: str | PathLike[str] | None) -> Comparison:
+        """All that can be refused is refused here."""
+        about = try_out(experiment)
+        folder = None if out is None else Folder(Path(out), experiment=experiment)
+        tasks = tasks_of(experiment, name=about.problem, dim=about.dim, kept=folder is not None)
+        if folder is not None:
+            folder.begin(tasks)
+        return cls(experiment, about=about, tasks=tasks, folder=folder)
+
+    @property
+    def store(self) -> Store:
+        """Where its finished runs are kept, if they are."""
+        return Store(None) if self.folder is None else self.folder.store
+
+    def complete(self, sweep: Sweep, *, part: str = "runs") -> None:
+        """Make the runs that are not there yet."""
+        with sweep.engine.session():
+            sweep.complete(self.tasks, about={self.about.problem: self.about}, part=part)
+
+    def kept(self, sweep: Sweep) -> Results:
+        """The runs that have finished, left together in the folder where there is one."""
+        results = sweep.results(self.tasks, about=self.about)
+        if self.folder is not None:
+            self.folder.save(results)
+        return results
 
 
 def prepare(
@@ -195,45 +216,3 @@ def try_out(experiment: Experiment) -> Results:
         rounds=experiment.rounds,
         dim=int(instance.dim),
     )
-
-
-def jobs_of(experiment: Experiment) -> list[Job]:
-    """Every run to be made, seed by seed, so that all algorithms have as many seeds at any time."""
-    named = [(name_of(each, kind="algorithm"), params(each)) for each in experiment.algorithms]
-    settings = list(zip(experiment.algorithms, named, labels(named), strict=True))
-    pairs = [(seed, setting) for seed in experiment.seeds for setting in settings]
-    return [
-        Job(
-            number=number,
-            total=len(pairs),
-            algorithm=algorithm,
-            name=name,
-            params=own,
-            label=label,
-            seed=seed,
-            steps=experiment.clients * experiment.rounds,
-        )
-        for number, (seed, (algorithm, (name, own), label)) in enumerate(pairs, start=1)
-    ]
-
-
-def _play(experiment: Experiment, *, tell: Progress) -> Iterator[tuple[Job, Run]]:
-    for job in jobs_of(experiment):
-        tell(Started(job))
-        yield job, _run(job, experiment=experiment, tell=tell)
-
-
-def _run(job: Job, *, experiment: Experiment, tell: Progress) -> Run:
-    return run(
-        job.algorithm,
-        experiment.problem,
-        clients=experiment.clients,
-        rounds=experiment.rounds,
-        seed=job.seed,
-        runtime=experiment.runtime,
-        progress=lambda steps: tell(Advanced(job, steps=steps)),
-    )
-
-
-def _nobody(event: Event) -> None:
-    """Listens to progress when nobody else does."""

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from laconic.algorithms import (
@@ -24,16 +21,14 @@ from laconic.algorithms import (
 )
 from laconic.errors import LaconicError
 from laconic.experiments import regimes
-from laconic.experiments.compare import prepare, try_out
+from laconic.experiments.compare import Comparison, prepare
 from laconic.experiments.config import Experiment
 from laconic.experiments.grid import Params, expand, grid
-from laconic.experiments.output import Folder
 from laconic.experiments.parts import AlgorithmLike, ProblemLike, as_problem, name_of
 from laconic.experiments.results import Group, Results, short
-from laconic.experiments.schedule import Sweep, Watch, silent
-from laconic.experiments.store import Store, tasks_of
+from laconic.experiments.runner import Sweep, Watch, silent
 from laconic.experiments.tuning import complete_only
-from laconic.kernels import Gaussian, Kernel
+from laconic.kernels import Gaussian, KernelLike
 from laconic.protocol.digests import AllPoints, Atoms
 from laconic.report.table import NOTHING, Table, amount, spread
 from laconic.runtimes.jobs import engine
@@ -45,7 +40,6 @@ if TYPE_CHECKING:
 
 #: Algorithms whose clients cannot choose before a server has answered.
 WAITING = ("AskServer",)
-RUNS = "runs"  # the folder of finished runs
 BEST, BUT_FOR_WAITING = "●", "○"
 LEGEND = (
     f"{BEST} no other setting has both less regret and fewer bytes\n"
@@ -136,7 +130,7 @@ def frontier(
     problem: ProblemLike = "cosine",
     *,
     algorithms: AlgorithmLike | Iterable[AlgorithmLike] | None = None,
-    kernel: Kernel | None = None,
+    kernel: KernelLike | None = None,
     lam: float | None = None,
     alpha: Alpha | None = None,
     clients: int | None = None,
@@ -168,11 +162,11 @@ def frontier(
         seeds=seeds,
         runtime="lockstep",
     )
-    return _swept(experiment, out=None if out is None else Path(out), jobs=jobs, watch=watch)
+    return swept(experiment, out=out, jobs=jobs, watch=watch)
 
 
 def settings_for(
-    problem: str, *, kernel: Kernel | None = None, lam: float | None = None, alpha: Alpha | None = None
+    problem: str, *, kernel: KernelLike | None = None, lam: float | None = None, alpha: Alpha | None = None
 ) -> list[Algorithm]:
     """Every algorithm on each of its wires at some settings of its knob; γ, λ and α by the problem's name."""
     usual = regimes.regime(problem)
@@ -196,33 +190,21 @@ def settings_for(
     return [single for each in offered for _, single in expand(each)]
 
 
-def _swept(experiment: Experiment, *, out: Path | None, jobs: int | None, watch: Watch) -> Frontier:
-    about = try_out(experiment)
-    folder = None if out is None else Folder(out, experiment=experiment)
-    tasks = tasks_of(experiment, name=about.problem)
+def swept(
+    experiment: Experiment, *, out: str | PathLike[str] | None, jobs: int | None = None, watch: Watch = silent
+) -> Frontier:
+    """The frontier of an experiment's settings."""
     where = engine(processes=jobs)
-    with _store(out) as store:
-        sweep = Sweep(store, engine=where, watch=watch)
-        with where.session():
-            sweep.complete(tasks, about={about.problem: about}, part="frontier")
-    results = complete_only(sweep.results(tasks, about=about), seeds=experiment.seeds)
+    made = Comparison.of(experiment, out=out)
+    sweep = Sweep(made.store, engine=where, watch=watch)
+    made.complete(sweep, part="frontier")
+    results = complete_only(made.kept(sweep), seeds=experiment.seeds)
     found = Frontier(results)
-    if folder is not None and results.rows:
-        folder.save(results)
-        folder.draw(found.plot())
+    if made.folder is not None and results.rows:
+        made.folder.draw(found.plot())
     if sweep.failures:
         raise LaconicError(f"{len(sweep.failures)} runs failed, the first with: {sweep.failures[0].why}")
     return found
-
-
-@contextmanager
-def _store(out: Path | None) -> Iterator[Store]:
-    """Where finished runs are kept; for as long as the sweep lasts where nobody said."""
-    if out is not None:
-        yield Store(out / RUNS)
-        return
-    with TemporaryDirectory(prefix="laconic-") as folder:
-        yield Store(Path(folder))
 
 
 def points_of(results: Results) -> tuple[Point, ...]:

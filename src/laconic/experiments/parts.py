@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from laconic import kernels, registry
-from laconic.algorithms import Algorithm, require_algorithm
+from laconic.algorithms import OF_KERNELS, Algorithm, require_algorithm
 from laconic.atoms import Atoms as Recipe
 from laconic.canonical import bare, known_parts, parts
-from laconic.checks import require_one_of
+from laconic.checks import require_one_of, seen
 from laconic.errors import InputError
 from laconic.experiments.grid import Grid, rebuilt
 from laconic.exploration import Theory
@@ -54,7 +54,10 @@ def as_problem(candidate: ProblemLike) -> Problem:
         return problem_from({"name": os.fspath(candidate)})
     problem = _made(candidate)
     if not isinstance(problem, Problem):
-        raise InputError(f"problem must have a method instance(seed, clients, rounds), got {problem!r}")
+        advice = "one comparison for each" if isinstance(problem, list | tuple) else "problem='catalogue'"
+        raise InputError(
+            f"problem must have a method instance(seed, clients, rounds), got {seen(problem)}; try {advice}"
+        )
     return problem
 
 
@@ -89,11 +92,19 @@ def _make(kind: Any, given: Mapping[str, Any], *, name: str) -> Any:
     accepted = inspect.signature(kind).parameters
     for key in given:
         if key not in accepted:
-            raise InputError(f"{name} has no parameter {key!r}{_advice(key, list(accepted))}")
+            advice = _of_kernel(key, accepted) or _advice(key, list(accepted))
+            raise InputError(f"{name} has no parameter {key!r}{advice}")
     for key, parameter in accepted.items():
         if parameter.default is parameter.empty and key not in given:
             raise InputError(f"{name} needs a value for its parameter {key!r}")
     return kind(**given)
+
+
+def _of_kernel(parameter: str, accepted: Mapping[str, Any]) -> str:
+    """Where a parameter belongs that was given to an algorithm instead of its kernel."""
+    if parameter not in OF_KERNELS or "kernel" not in accepted:
+        return ""
+    return f": it is its kernel's; try kernel = {{ name = {OF_KERNELS[parameter]!r}, {parameter} = … }}"
 
 
 def _part(value: Any, *, name: str) -> Any:
@@ -145,6 +156,11 @@ def _written(part: Any, *, key: str) -> Any:
 def name_of(value: object, *, kind: registry.Kind) -> str:
     """The name under which a value's class is listed; the class's own where it is not."""
     return _listed(value, kind=kind) or type(value).__name__
+
+
+def is_listed(value: object, *, kind: registry.Kind) -> bool:
+    """Whether a name leads to the value's class."""
+    return _listed(value, kind=kind) is not None
 
 
 def _listed(value: object, *, kind: registry.Kind) -> str | None:

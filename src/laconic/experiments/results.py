@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from statistics import fmean, stdev
@@ -143,6 +143,14 @@ class Group:
         return stdev(values) if len(values) > 1 else None
 
 
+@dataclass(frozen=True)
+class Tuning:
+    """How one setting of each algorithm was chosen: by which metric, and over which of its parameters."""
+
+    metric: str
+    over: Mapping[str, tuple[str, ...]]  # by algorithm, where there was a choice
+
+
 @dataclass(frozen=True, repr=False)
 class Results:
     """All runs of one comparison on one problem: a table where it is shown, a figure where it is plotted."""
@@ -153,6 +161,7 @@ class Results:
     rounds: int
     dim: int
     rows: tuple[Row, ...] = ()
+    tuning: Tuning | None = None  # how the settings were chosen, where only some were kept
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -160,7 +169,8 @@ class Results:
         members: dict[tuple[str, tuple[tuple[str, Setting], ...]], list[Row]] = {}
         for row in self.rows:
             members.setdefault((row.algorithm, tuple(row.params.items())), []).append(row)
-        named = labels([(rows[0].algorithm, rows[0].params) for rows in members.values()])
+        over = {} if self.tuning is None else self.tuning.over
+        named = labels([(rows[0].algorithm, rows[0].params) for rows in members.values()], always=over)
         return tuple(
             Group(algorithm=rows[0].algorithm, params=rows[0].params, rows=tuple(rows), label=label)
             for rows, label in zip(members.values(), named, strict=True)
@@ -171,7 +181,10 @@ class Results:
         return replace(self, rows=(*self.rows, row))
 
     def tuned(self, metric: str = "regret") -> Results:
-        """Of each algorithm only the setting with the smallest mean of the metric, the first on ties."""
+        """Of each algorithm only the setting with the smallest mean of the metric, the first on ties.
+
+        Its table and its figures then name the parameters that were chosen, though only one value of each is left.
+        """
         if metric not in METRICS:
             raise InputError(f"cannot tune by {metric!r}; try one of {', '.join(METRICS)}")
         best: dict[str, Group] = {}
@@ -180,7 +193,17 @@ class Results:
             if kept is None or _rank(group, metric) < _rank(kept, metric):
                 best[group.algorithm] = group
         chosen = {id(row) for group in best.values() for row in group.rows}
-        return replace(self, rows=tuple(row for row in self.rows if id(row) in chosen))
+        rows = tuple(row for row in self.rows if id(row) in chosen)
+        return replace(self, rows=rows, tuning=Tuning(metric, over=self._varied()))
+
+    def _varied(self) -> dict[str, tuple[str, ...]]:
+        """By algorithm, the parameters of which it has several values here or had before it was tuned."""
+        found = dict(self.tuning.over) if self.tuning is not None else {}
+        for group in self.groups:
+            rivals = [other.params for other in self.groups if other.algorithm == group.algorithm]
+            known = found.get(group.algorithm, ())
+            found[group.algorithm] = tuple(dict.fromkeys([*known, *_differing(group.params, rivals)]))
+        return {name: over for name, over in found.items() if over}
 
     def table(self) -> Table:
         """One line a group: means over seeds, and for regret the standard deviation.
@@ -195,7 +218,11 @@ class Results:
     def title(self) -> str:
         """What was played, in one line."""
         seeds = len({row.seed for row in self.rows})
-        return self._played + (f", mean ± sd over {seeds} seeds" if seeds > 1 else "")
+        return self._played + (f", mean ± sd over {seeds} seeds" if seeds > 1 else "") + self._chosen
+
+    @property
+    def _chosen(self) -> str:
+        return "" if self.tuning is None or not self.tuning.over else f", tuned by {self.tuning.metric}"
 
     @property
     def _played(self) -> str:
@@ -215,7 +242,11 @@ class Results:
         from laconic.report.certificates import Course, certificates  # matplotlib, see plot
 
         courses = [
-            Course(label=group.label, runs=tuple(vars(row.certified) for row in group.rows if len(row.certified)))
+            Course(
+                label=group.label,
+                runs=tuple(vars(row.certified) for row in group.rows if len(row.certified)),
+                algorithm=group.algorithm,
+            )
             for group in self.groups
         ]
         if not self.is_certified:
@@ -240,8 +271,20 @@ class Results:
 
         return storage.read(path)
 
+    def to_pandas(self) -> Any:
+        """A ``pandas.DataFrame`` with a line a run and a column a parameter; curves are in `to_parquet`."""
+        from laconic.experiments.frames import to_pandas
+
+        return to_pandas(self)
+
+    def to_polars(self) -> Any:
+        """A ``polars.DataFrame`` with a line a run and a column a parameter; curves are in `to_parquet`."""
+        from laconic.experiments.frames import to_polars
+
+        return to_polars(self)
+
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """The rows as an Arrow stream, so that ``pandas``, ``polars`` and ``pyarrow.table`` take them as they are."""
+        """The rows as an Arrow stream, curves included: ``pyarrow.table(results)``, ``polars.DataFrame(results)``."""
         from laconic.experiments import storage  # pyarrow is slow to import
 
         return storage.to_arrow(self).__arrow_c_stream__(requested_schema)
@@ -258,14 +301,23 @@ def _rank(group: Group, metric: str) -> float:
     return float("inf") if mean is None else mean
 
 
-def labels(settings: Sequence[tuple[str, Params]]) -> list[str]:
-    """Each algorithm's name, with the parameters in which its settings differ."""
-    return [_label(name, own, [other for n, other in settings if n == name]) for name, own in settings]
+def labels(settings: Sequence[tuple[str, Params]], *, always: Mapping[str, Collection[str]] | None = None) -> list[str]:
+    """Each algorithm's name, with the parameters in which its settings differ and those ``always`` named."""
+    told = always or {}
+    return [
+        _label(name, own, [other for n, other in settings if n == name], always=told.get(name, ()))
+        for name, own in settings
+    ]
 
 
-def _label(name: str, own: Params, rivals: Sequence[Params]) -> str:
-    differing = [key for key in own if any(rival.get(key) != own[key] for rival in rivals)]
-    return f"{name} {' '.join(f'{key}={short(own[key])}' for key in differing)}".rstrip()
+def _label(name: str, own: Params, rivals: Sequence[Params], *, always: Collection[str]) -> str:
+    differing = _differing(own, rivals)
+    named = [key for key in own if key in always or key in differing]
+    return f"{name} {' '.join(f'{key}={short(own[key])}' for key in named)}".rstrip()
+
+
+def _differing(own: Params, rivals: Sequence[Params]) -> list[str]:
+    return [key for key in own if any(rival.get(key) != own[key] for rival in rivals)]
 
 
 def short(value: Setting) -> str:
@@ -293,4 +345,10 @@ def _line(group: Group) -> Line:
 
     regret = np.array([row.curve.regret for row in group.rows])
     scalars = np.array([row.curve.scalars for row in group.rows], dtype=np.float64)
-    return Line(label=group.label, t=group.rows[0].curve.t, regret=Band.of(regret), scalars=Band.of(scalars))
+    return Line(
+        label=group.label,
+        t=group.rows[0].curve.t,
+        regret=Band.of(regret),
+        scalars=Band.of(scalars),
+        algorithm=group.algorithm,
+    )

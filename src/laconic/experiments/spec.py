@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -71,10 +72,15 @@ class Spec:
         given = {name: value for name, value in sizes.items() if value is not None}
         return Spec(self.name, file=msgspec.structs.replace(self.file, **given), grid=profile.grid)
 
+    @cached_property
+    def algorithms(self) -> tuple[Algorithm, ...]:
+        """The algorithms, grids inside; the file's tables are read here and nowhere else."""
+        return tuple(self._narrowed(algorithm_from(table)) for table in self.file.algorithms)
+
     def experiment(self) -> Experiment:
         """What is to be run, its problem opened; refused where it makes no sense."""
         return prepare(
-            [self._narrowed(algorithm_from(table)) for table in self.file.algorithms],
+            self.algorithms,
             problem=problem_from(self.file.problem),
             clients=self.file.clients,
             rounds=self.file.rounds,
@@ -84,7 +90,6 @@ class Spec:
 
     def written(self, experiment: Experiment) -> str:
         """The experiment as an experiment file, every parameter spelled out and the content of its data noted."""
-        algorithms = [self._narrowed(algorithm_from(table)) for table in self.file.algorithms]
         file = msgspec.structs.replace(
             self.file,
             clients=experiment.clients,
@@ -92,7 +97,7 @@ class Spec:
             seeds=list(experiment.seeds),
             runtime=experiment.runtime,
             problem=problem_table(experiment.problem),
-            algorithms=[to_table(each, name=name_of(each, kind="algorithm")) for each in algorithms],
+            algorithms=[to_table(each, name=name_of(each, kind="algorithm")) for each in self.algorithms],
         )
         return HEADER + to_text(file)
 
@@ -104,8 +109,7 @@ class Spec:
 
     def sensitivity(self) -> list[Sensitivity]:
         """What is varied once the grid is done."""
-        known = [algorithm_from(table) for table in self.file.algorithms]
-        return [_sensitivity(table, known=known, where=self.name) for table in self.file.sensitivity]
+        return [_sensitivity(table, known=self.algorithms, where=self.name) for table in self.file.sensitivity]
 
 
 def read_spec(path: str | PathLike[str]) -> Spec:

@@ -18,7 +18,7 @@ from laconic.errors import InputError
 from laconic.experiments.certified import QUANTITIES, SUMMARY, Certified
 from laconic.experiments.files import replace_file
 from laconic.experiments.grid import finite
-from laconic.experiments.results import Curve, Results, Row
+from laconic.experiments.results import Curve, Results, Row, Tuning
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -66,6 +66,8 @@ ABOUT = ("problem", "problem_params", "clients", "rounds", "dim")
 def to_arrow(results: Results) -> pa.Table:
     """One line a run; what the runs share is in the schema's metadata."""
     about = {"format": FORMAT} | {name: getattr(results, name) for name in ABOUT}
+    if results.tuning is not None:
+        about["tuning"] = {"metric": results.tuning.metric, "over": dict(results.tuning.over)}
     schema = SCHEMA.with_metadata({KEY: _json(about).encode(), WRITER: _json(_writer()).encode()})
     return pa.Table.from_pylist([_record(row) for row in results.rows], schema=schema)
 
@@ -94,7 +96,9 @@ def from_arrow(table: pa.Table) -> Results:
     about = json.loads(table.schema.metadata[KEY])
     if about.pop("format") > FORMAT:
         raise InputError("these results were written by a newer laconic; update it to read them")
-    return Results(**about, rows=tuple(map(_row, table.to_pylist())))
+    tuned = about.pop("tuning", None)
+    tuning = tuned and Tuning(tuned["metric"], over={name: tuple(over) for name, over in tuned["over"].items()})
+    return Results(**about, rows=tuple(map(_row, table.to_pylist())), tuning=tuning)
 
 
 def _row(record: dict[str, Any]) -> Row:

@@ -6,19 +6,19 @@ import hashlib
 import math
 import os
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import ArrayLike, NDArray
 
 from laconic.arrays import Bools, Floats
-from laconic.checks import finite_array, real_array, require_whole
+from laconic.checks import finite_array, real_array, require_whole, seen
 from laconic.errors import InputError, OutputError, ProblemError
 from laconic.problems.base import Instance, Round
 from laconic.problems.rounds import check_opening, check_round, check_rows
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 FORMAT = "arms (steps × arms × d), means (steps × arms), noise (steps), perhaps mask (steps × arms)"
 NEEDED = ("arms", "means", "noise")
+_KEYWORDS = ", ".join(f"{name}={name}" for name in NEEDED)
+P = ParamSpec("P")
 
 AnyArray = NDArray[Any]
 
@@ -175,9 +177,30 @@ def limits(steps: int, clients: int | None, rounds: int | None, *, source: str) 
     return n, t
 
 
+def _of_no_arrays(save: Callable[P, None]) -> Callable[P, None]:
+    """Let a function of an instance say what to do with arrays; its own parameters would be all that Python names."""
+
+    @wraps(save)
+    def saving(*given: P.args, **named: P.kwargs) -> None:
+        arrays = [each for each in given[1:] if isinstance(each, np.ndarray | list | tuple | Mapping)]
+        if arrays or named.keys() & {*NEEDED, "mask"}:
+            raise ProblemError(
+                f"save_recorded takes an instance of a problem, not arrays; try numpy.savez(path, {_KEYWORDS}), "
+                f"or Log(arms, means=means, noise=noise).instance(seed=0, clients=1, rounds=len(arms))"
+            )
+        save(*given, **named)
+
+    return saving
+
+
+@_of_no_arrays
 def save_recorded(path: str | os.PathLike[str], instance: Instance, *, clients: int, rounds: int) -> None:
     """Write the rounds of any instance as an ``.npz`` that ``Recorded`` replays, rewards exact to rounding."""
     check_opening(seed=0, clients=clients, rounds=rounds)
+    if not isinstance(instance, Instance):
+        opened = f"instance(seed=0, clients={clients}, rounds={rounds})"
+        advice = f"try it with .{opened}" if hasattr(instance, "instance") else f"try Cosine().{opened}"
+        raise ProblemError(f"an instance of a problem has dim and round(index), got {seen(instance)}; {advice}")
     met = [
         check_round(instance.round(index), index=index, clients=clients, dim=instance.dim) for index in range(rounds)
     ]

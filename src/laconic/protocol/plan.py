@@ -77,6 +77,11 @@ class Plan:
 
 def require_plan(plan: object) -> None:
     """A plan, and not the algorithm that it is made from."""
+    if callable(getattr(plan, "plan", None)):
+        name = plan.__name__ if isinstance(plan, type) else type(plan).__name__
+        raise InputError(
+            f"a plan is wanted, got the algorithm {seen(plan)}; try {name}(…).plan(dim), for arms of dim features"
+        )
     if not isinstance(plan, Plan):
         raise InputError(
             f"plan must be what an algorithm's plan(dim) gives, not {seen(plan)}; try DisKernelUCB().plan(2)"

@@ -55,7 +55,7 @@ class Local(Enum):
     """Events that come from the client itself."""
 
     GREET = "greet"
-    LOST = "lost link"
+    LOST = "lose the link"
     LEAVE = "leave"
     TRIGGER = "trigger"
     FLUSH = "flush"
@@ -459,12 +459,23 @@ TRANSITIONS: dict[tuple[ClientState, Event], ClientTransition] = {
 }
 
 
+#: What to try where a state does not take what a client was told to do.
+_ADVICE = {
+    ClientState.OUTSIDE: "it is no member: try greet() once there is a link",
+    ClientState.AWAY: "it has no link: try greet() once there is one",
+    ClientState.GREETING: "its greeting waits for an answer: deliver what it sent, and give the answer to receive()",
+    ClientState.IDLE: "nothing is under way: try flush() to share what it has",
+    ClientState.WAITING: "it has asked and waits: deliver what it sent, and give the answer to receive()",
+    ClientState.SYNCING: "a sync is under way: deliver what it sent, and give what comes to receive()",
+}
+
+
 def stepped(s: Session, own: Own, event: Event, what: Any = None) -> Step:
     """The session after an event, by the table; an event that the state does not take raises."""
     way = TRANSITIONS.get((s.state, event))
     if way is None:
         if isinstance(event, Local):
-            raise LocalProtocolError(f"a client that is {s.state.value} cannot {event.value}")
+            raise LocalProtocolError(f"a client that is {s.state.value} cannot {event.value}; {_ADVICE[s.state]}")
         raise RemoteProtocolError(f"a client that is {s.state.value} cannot take {event.__name__}")
     step = way.handler(s, own, what)
     if step.session.state not in way.to:

@@ -13,7 +13,7 @@ import numpy as np
 
 from laconic.arrays import Bools, Floats
 from laconic.atoms.settings import POINT_ROUNDING, REWARD_ROUNDING
-from laconic.checks import is_grid, require_one_of, require_positive
+from laconic.checks import instead, is_grid, require_one_of, require_positive, seen
 from laconic.errors import InputError, RemoteProtocolError
 from laconic.kernels import Kernel
 
@@ -232,5 +232,6 @@ def as_wire(wire: object) -> Wire:
         require_one_of("wire", wire, choices=tuple(WIRES))
         return WIRES[wire]  # type: ignore[no-any-return]
     if not is_grid(wire) and not hasattr(wire, "rounded"):
-        raise InputError(f"wire must be one of {', '.join(WIRES)}, or a Wire, not {wire!r}")
+        advice = instead("wire", wire, one="'float64'")
+        raise InputError(f"wire must be one of {', '.join(WIRES)}, or a Wire, not {seen(wire)}; {advice}")
     return wire  # type: ignore[return-value]

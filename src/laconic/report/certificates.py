@@ -10,7 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
 from laconic.arrays import Floats
-from laconic.report.figures import INK, blank, frame, look
+from laconic.report.figures import INK, blank, frame
+from laconic.report.looks import looks, markers
 
 #: A panel for each quantity, and what its title says.
 PANELS = {
@@ -30,6 +31,12 @@ class Course:
 
     label: str
     runs: tuple[Mapping[str, Floats], ...]
+    algorithm: str = ""  # whose look it has; that of its label where nothing is said
+
+    @property
+    def drawn_as(self) -> str:
+        """Whose look it has."""
+        return self.algorithm or self.label
 
 
 def certificates(courses: Sequence[Course], *, title: str) -> Figure:
@@ -49,18 +56,19 @@ def certificates(courses: Sequence[Course], *, title: str) -> Figure:
 
 
 def _draw(axes: Axes, courses: Sequence[Course], quantity: str) -> None:
-    for index, course in enumerate(courses):
-        colour, dashes = look(index)
+    names = [course.drawn_as for course in courses]
+    own = looks(names)
+    for course, name, marker in zip(courses, names, markers(names), strict=True):
         for number, run in enumerate(course.runs):
             shown = run["atoms"] > 0 if quantity in OF_ATOMS else run["length"] > 0
             axes.plot(
                 run["length"][shown],
                 run[quantity][shown],
                 label=None if number else course.label,
-                color=colour,
-                linestyle=dashes,
+                color=own[name].colour,
+                linestyle=own[name].dashes,
                 linewidth=1.4,
-                marker=".",
+                marker=marker or ".",
                 markersize=3.5,
                 alpha=1.0 if len(course.runs) == 1 else 0.6,
             )

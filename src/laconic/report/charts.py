@@ -14,26 +14,16 @@ from importlib import import_module
 from typing import Any
 
 from laconic.errors import InputError
-from laconic.report.figures import COLOURS, FAINT, INK
+from laconic.report.figures import FAINT, INK
+from laconic.report.looks import GREY as RULE
+from laconic.report.looks import looks
 
 Record = dict[str, Any]
 Altair = Any  # its own types are too many to check
 
 WIDTH, HEIGHT, LOW, GAP = 380, 250, 190, 60  # of charts in a file; their width in a page is that of their place
-MUTED, RULE = "#6B7280", "#9CA3AF"
+MUTED = "#6B7280"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif"
-DASHES = ([1, 0], [7, 3], [2, 2], [8, 3, 2, 3], [4, 2, 1, 2, 1, 2])
-#: The same look for an algorithm in every report, its colour that of the demo's figure; others take what is left.
-LOOKS = {
-    "OneKernelUCB": (COLOURS[0], DASHES[0]),
-    "DisKernelUCB": (COLOURS[1], DASHES[1]),
-    "ApproxDisKernelUCB": (COLOURS[2], DASHES[0]),
-    "NKernelUCB": (COLOURS[3], DASHES[3]),
-    "DisLinUCB": (COLOURS[4], DASHES[2]),
-    "LaconicUCB": (COLOURS[5], DASHES[1]),
-    "AskServer": (COLOURS[6], DASHES[2]),
-    "Random": (RULE, DASHES[4]),
-}
 
 
 @dataclass(frozen=True)
@@ -123,7 +113,7 @@ def _against(
 
 def legend(names: Sequence[str]) -> list[tuple[str, str, Sequence[int]]]:
     """Each name with its colour and dashes, for a legend beside the charts."""
-    return [(name, *_look(name, index)) for index, name in enumerate(names)]
+    return [(name, look.colour, look.dash) for name, look in looks(names).items()]
 
 
 def in_page(chart: Chart) -> str:
@@ -270,10 +260,6 @@ def _placed(names: Sequence[str]) -> Iterator[Record]:
     for name, colour, dash in legend(names):
         yield {"algorithm": name, "x": x, "x2": x + 32, "colour": colour, "dash": list(dash)}
         x += 70 + 7.2 * len(name)
-
-
-def _look(name: str, index: int) -> tuple[str, Sequence[int]]:
-    return LOOKS.get(name, (COLOURS[(index + 5) % len(COLOURS)], DASHES[index % len(DASHES)]))
 
 
 def _colour(names: Sequence[str]) -> Any:

@@ -14,13 +14,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
 from laconic.arrays import Floats, Ints
+from laconic.report.looks import LETTERS, Look, looks, markers
 from laconic.report.table import amount, number
 
-# Okabe and Ito's palette without its yellow, and a shade darker where labels would be too light on white.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#C2619A", "#000000", "#B07A00", "#3B9BD6")
-DASHES: tuple[Any, ...] = ("solid", (0, (6, 2)), (0, (2, 1.4)), (0, (7, 2, 1.5, 2)), (0, (4, 1.5, 1, 1.5, 1, 1.5)))
 INK, FAINT = "#222222", "#DDDDDD"
 MOST_LABELS = 8  # beyond, labels at the lines' ends would crowd: a legend below takes over
+EVERY = 0.09  # of a panel's diagonal there is a marker
 DECADES = 10.0  # communication that spans more than this factor is drawn on a log axis
 
 
@@ -46,19 +45,39 @@ class Line:
     t: Ints
     regret: Band
     scalars: Band
+    algorithm: str = ""  # whose look it has; that of its label where nothing is said
+
+    @property
+    def drawn_as(self) -> str:
+        """Whose look it has."""
+        return self.algorithm or self.label
 
 
 @dataclass(frozen=True)
 class _Drawn:
-    """A line's look and what stands at its end."""
+    """A line's look and what stands at its end; settings of one algorithm differ by their markers."""
 
     line: Line
-    colour: str
-    dashes: Any
+    own: Look
+    marker: str
+
+    @property
+    def colour(self) -> str:
+        return self.own.colour
+
+    @property
+    def name(self) -> str:
+        return f"{LETTERS[self.marker]} {self.line.label}" if self.marker else self.line.label
 
     @property
     def look(self) -> dict[str, Any]:
-        return {"color": self.colour, "linestyle": self.dashes, "linewidth": 1.8, "solid_capstyle": "round"}
+        return {"color": self.colour, **line_style(self.own, self.marker), "linewidth": 1.8, "solid_capstyle": "round"}
+
+
+def line_style(own: Look, marker: str) -> dict[str, Any]:
+    """Dashes, and here and there a marker."""
+    marked: dict[str, Any] = {"marker": marker, "markevery": EVERY, "markersize": 5} if marker else {}
+    return {"linestyle": own.dashes, **marked}
 
 
 class Shown(Figure):
@@ -74,7 +93,12 @@ def regret_and_communication(lines: Sequence[Line], *, title: str) -> Figure:
     """Two panels that share t: cumulative regret, and scalars sent so far."""
     figure = blank(12.5, 4.6)
     regret, sent = figure.subplots(1, 2)
-    drawn = [_Drawn(line, *look(index)) for index, line in enumerate(lines)]
+    names = [line.drawn_as for line in lines]
+    own = looks(names)
+    drawn = [
+        _Drawn(line, own=own[name], marker=marker)
+        for line, name, marker in zip(lines, names, markers(names), strict=True)
+    ]
     _draw_regret(regret, drawn)
     _draw_communication(sent, drawn)
     for axes in (regret, sent):
@@ -99,11 +123,6 @@ def blank(width: float, height: float) -> Figure:
     figure = Shown(figsize=(width, height), dpi=150, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
-
-
-def look(index: int) -> tuple[str, Any]:
-    """The colour and the dashes of a line."""
-    return COLOURS[index % len(COLOURS)], DASHES[index % len(DASHES)]
 
 
 def _draw_regret(axes: Axes, drawn: Sequence[_Drawn]) -> None:
@@ -193,7 +212,7 @@ def _label_ends(axes: Axes, ends: Sequence[tuple[_Drawn, float, str]]) -> None:
     wanted = [float(to_fraction.transform((0, max(value, floor)))[1]) for _, value, _ in ends]
     for (each, _, value), at, y in zip(ends, wanted, spread_out(wanted, gap=0.062), strict=True):
         axes.annotate(
-            f"{each.line.label}  {value}",
+            f"{each.name}  {value}",
             xy=(1.0, at),
             xytext=(1.045, y),
             xycoords="axes fraction",

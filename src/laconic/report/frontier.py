@@ -11,11 +11,12 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from laconic.report.figures import COLOURS, FAINT, INK, blank
+from laconic.report.figures import FAINT, INK, blank
+from laconic.report.looks import looks
 from laconic.report.table import amount, number
 
-#: Of different outlines, so that they can be told apart in grey.
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
+#: Of variants of an algorithm, which share its colour; of other outlines than all algorithms have.
+VARIANTS = ("X", "*", "p", "h", "8", "d")
 LARGE, SMALL = 62.0, 30.0
 
 
@@ -62,11 +63,13 @@ def regret_against_bytes(dots: Sequence[Dot], *, title: str) -> Figure:
 
 
 def _looks(dots: Sequence[Dot]) -> dict[str, _Look]:
-    algorithms = list(dict.fromkeys(dot.algorithm for dot in dots))
+    own = looks([dot.algorithm for dot in dots])
     families = {dot.family: dot.algorithm for dot in dots}
+    variants = [family for family, algorithm in families.items() if family != algorithm]
+    other = {family: VARIANTS[place % len(VARIANTS)] for place, family in enumerate(variants)}
     return {
-        family: _Look(COLOURS[algorithms.index(algorithm) % len(COLOURS)], MARKERS[place % len(MARKERS)])
-        for place, (family, algorithm) in enumerate(families.items())
+        family: _Look(own[algorithm].colour, other.get(family, own[algorithm].marker))
+        for family, algorithm in families.items()
     }
 
 

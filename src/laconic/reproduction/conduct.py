@@ -10,16 +10,16 @@ from laconic.datasets.cache import MissingData
 from laconic.datasets.extras import MissingExtra
 from laconic.experiments.compare import try_out
 from laconic.experiments.config import Experiment
+from laconic.experiments.folder import RUNS
 from laconic.experiments.pace import smaller
 from laconic.experiments.results import Group, Results
-from laconic.experiments.schedule import Event, Failed, Sweep, silent
+from laconic.experiments.runner import Event, Failed, Sweep, silent
 from laconic.experiments.sensitivity import Study, Variation, study
 from laconic.experiments.spec import Spec
 from laconic.experiments.store import Store, Task, id_of, tasks_of
 from laconic.experiments.tuning import complete_only
 from laconic.runtimes.jobs import Engine
 
-RUNS = "runs"  # the folder of finished runs
 TIMING, GRID, SENSITIVITY = "timing", "grid", "sensitivity"  # the parts of a sweep
 
 
@@ -123,7 +123,7 @@ def _open(specs: Sequence[Spec], watch: Watch) -> tuple[list[_Opened], tuple[Abs
 
 def _estimate(sweep: Sweep, opened: Sequence[_Opened], *, about: dict[str, Results], watch: Watch) -> None:
     """Where runs are long and not there yet, time smaller ones and say what to expect."""
-    missing = [task for each in opened for task in each.tasks if not sweep.store.path(task).exists()]
+    missing = [task for each in opened for task in each.tasks if not sweep.store.has(task)]
     small = smaller(missing)
     if not small:
         return

@@ -17,6 +17,7 @@ import numpy as np
 from laconic.algorithms import Algorithm, AskServer
 from laconic.arrays import Floats, Ints
 from laconic.growing import first_appearances
+from laconic.kernels import as_kernel
 from laconic.problems.base import Instance, Round
 from laconic.problems.rounds import check_round
 from laconic.protocol.ledger import Ledger
@@ -44,7 +45,7 @@ class _Shown:
 
     def __init__(self, instance: Instance, *, algorithm: AskServer, clients: int) -> None:
         self._instance, self._clients, self.wire = instance, clients, algorithm.wire
-        self._metric, self._lam = algorithm.kernel, algorithm.lam
+        self._metric, self._lam = as_kernel(algorithm.kernel), algorithm.lam
         self._libraries = [Libraries.empty(instance.dim) for _ in range(clients)]
         self.uploads: list[list[Upload]] = []  # by round and client
         self.rewards: list[Floats] = []  # (N, A) by round

@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.util import find_spec
-from typing import Any, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from threadpoolctl import threadpool_limits
 
@@ -42,6 +42,16 @@ class Engine(Protocol):
     @property
     def slots(self) -> int:
         """How many jobs run at the same time."""
+        ...
+
+    @property
+    def is_here(self) -> bool:
+        """Whether jobs run in this process, so that one can look on."""
+        ...
+
+    @property
+    def is_local(self) -> bool:
+        """Whether jobs run on this machine, and so write the files that this process reads."""
         ...
 
     def session(self) -> AbstractContextManager[object]:
@@ -84,6 +94,8 @@ class Here:
     """One job after the other, in this process."""
 
     slots: int = 1
+    is_here: ClassVar[bool] = True
+    is_local: ClassVar[bool] = True
 
     def session(self) -> AbstractContextManager[object]:
         """Nothing to start."""
@@ -100,9 +112,11 @@ class Here:
 
 @dataclass(frozen=True)
 class Processes:
-    """Several processes of this machine, by joblib."""
+    """Several processes of this machine, by joblib, which hands over also what a notebook defines."""
 
     slots: int
+    is_here: ClassVar[bool] = False
+    is_local: ClassVar[bool] = True
 
     def session(self) -> AbstractContextManager[object]:
         """joblib keeps its processes by itself."""
@@ -117,11 +131,11 @@ class Processes:
             with joblib.parallel_config(backend="loky", n_jobs=self.slots, inner_max_num_threads=1):
                 parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs")
                 yield from parallel(work(task, place, item, parent) for place, item in enumerate(items))
-        except import_module("joblib.externals.loky.process_executor").TerminatedWorkerError:
-            raise WorkersLost(
-                "a process that ran jobs was ended from outside, perhaps as memory ran out; "
-                "finished runs are kept: start again, with fewer processes at a time (--jobs)"
-            ) from None
+        except Exception as error:
+            explained = _explained(error)
+            if explained is None:
+                raise
+            raise explained from None
 
 
 @dataclass(frozen=True)
@@ -130,6 +144,8 @@ class OnRay:
 
     address: str | None = None
     processes: int | None = None
+    is_here: ClassVar[bool] = False
+    is_local: ClassVar[bool] = False
 
     @property
     def slots(self) -> int:
@@ -194,10 +210,25 @@ def _on_one_thread(task: Callable[[Item], Result], place: int, item: Item) -> tu
         return place, task(item)
 
 
+def _explained(error: Exception) -> LaconicError | None:
+    """What goes wrong between processes, in our words; None for an error of the task itself."""
+    pools = import_module("joblib.externals.loky.process_executor")
+    if isinstance(error, pools.TerminatedWorkerError):
+        return WorkersLost(
+            "a process that ran jobs was ended from outside, perhaps as memory ran out; "
+            "finished runs are kept: start again, with fewer processes at a time (jobs)"
+        )
+    if isinstance(error, pools.BrokenProcessPool) or type(error).__name__ == "PicklingError":
+        return InputError(f"a job cannot be handed to another process: {_first_line(error)}; try jobs=1")
+    return None
+
+
 def _in_worker(task: Callable[[Item], Result], place: int, item: Item, parent: int) -> tuple[int, Result]:
     """In a process of its own: Ctrl-C is the parent's to handle, and its death ends this process too."""
     with suppress(ValueError):  # only a main thread may
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if os.getppid() != parent:  # what it had queued is nobody's any more
+        os._exit(1)
     if not any(thread.name == "follow" for thread in threading.enumerate()):
         threading.Thread(target=_follow, args=(parent,), name="follow", daemon=True).start()
     return _on_one_thread(task, place, item)

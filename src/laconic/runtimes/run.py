@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 from collections.abc import Callable
+from os import PathLike
 from typing import Any
 
 from laconic.algorithms import Algorithm, AskServer, require_algorithm
-from laconic.checks import require_flag, require_one_of, require_whole
+from laconic.checks import require_flag, require_one_of, require_whole, seen
 from laconic.errors import ProblemError
 from laconic.problems.base import Problem
+from laconic.registry import find
 from laconic.runtimes import lockstep, loopback
 from laconic.runtimes.asking import asked
 from laconic.runtimes.threads import one_set_of_threads
@@ -20,7 +24,7 @@ RUNTIMES: dict[str, Callable[..., Run]] = {"lockstep": lockstep.play, "loopback"
 
 def run(
     algorithm: Algorithm,
-    problem: Problem,
+    problem: Problem | str | PathLike[str],
     *,
     clients: int,
     rounds: int,
@@ -29,7 +33,7 @@ def run(
     progress: Callable[[int], None] | None = None,
     log: bool = False,
 ) -> Run:
-    """Play a problem with an algorithm and keep the full trace.
+    """Play a problem, or the one of that name or ``.npz`` file, with an algorithm and keep the full trace.
 
     With ``log=True`` it also keeps the probability of every choice, so that `Run.log` can write all decisions down.
 
@@ -44,9 +48,7 @@ def run(
     require_whole("seed", seed, least=0)
     require_flag("log", log)
     require_one_of("runtime", runtime, choices=tuple(RUNTIMES))
-    if not isinstance(problem, Problem):
-        raise ProblemError(f"a problem has a method instance(seed, clients, rounds), got {problem!r}; try Cosine()")
-    instance = problem.instance(seed=seed, clients=clients, rounds=rounds)
+    instance = _problem(problem).instance(seed=seed, clients=clients, rounds=rounds)
     play = RUNTIMES[runtime]
     how: dict[str, Any] = {"rounds": rounds, "seed": seed, "progress": progress}
     how |= {"log": True} if log else {}
@@ -54,3 +56,27 @@ def run(
         if isinstance(algorithm, AskServer):  # here, so that no runtime asks which algorithm it plays
             return asked(play, algorithm, instance, clients=clients, **how)
         return play(algorithm, instance, clients=clients, **how)
+
+
+def _problem(candidate: Problem | str | PathLike[str]) -> Problem:
+    """A problem as it is, by its name, or from the file that holds it."""
+    if isinstance(candidate, str | PathLike):
+        return _named(os.fspath(candidate))
+    if isinstance(candidate, type):
+        raise ProblemError(f"a problem is a value, got the class {candidate.__name__}; try {candidate.__name__}()")
+    if not isinstance(candidate, Problem):
+        said = "a problem is a name or has a method instance(seed, clients, rounds)"
+        raise ProblemError(f"{said}, got {seen(candidate)}; try 'cosine'")
+    return candidate
+
+
+def _named(name: str) -> Problem:
+    if name.lower().endswith(".npz"):
+        recorded: Problem = find("problem", "recorded")(name)
+        return recorded
+    kind = find("problem", name)
+    needed = [each.name for each in inspect.signature(kind).parameters.values() if each.default is each.empty]
+    if needed:
+        raise ProblemError(f"{name} needs {', '.join(needed)}; try {kind.__name__}({needed[0]}=…)")
+    made: Problem = kind()
+    return made

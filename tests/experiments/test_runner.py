@@ -12,7 +12,7 @@ import pytest
 from laconic.experiments.compare import try_out
 from laconic.experiments.config import Experiment
 from laconic.experiments.results import Results, Row
-from laconic.experiments.schedule import Begun, Failed, Finished, Sweep, play
+from laconic.experiments.runner import Begun, Failed, Finished, Sweep, play
 from laconic.experiments.spec import read_spec
 from laconic.experiments.store import Store, Task, tasks_of
 from laconic.runtimes.jobs import Here, Processes
@@ -25,6 +25,8 @@ class Lasting:
 
     jobs: int
     slots: int = 1
+    is_here: bool = True
+    is_local: bool = True
     made: list[Any] = field(default_factory=list)
 
     def session(self) -> Any:
@@ -140,8 +142,10 @@ def test_where_a_file_lies_does_not_matter_but_its_content_does(tmp_path: Path) 
 
 def test_a_job_is_plain_values_that_any_process_can_play(tmp_path: Path) -> None:
     task = tasks_of(experiment(tmp_path), name="small")[0]
-    row = play(task)
-    assert isinstance(row, Row)
+    made = play(task)
+    assert isinstance(made, tuple)
+    row, trace = made
+    assert trace is None
     assert row.algorithm == "OneKernelUCB"
     assert row.params["gamma"] == 0.1
 

@@ -1,0 +1,190 @@
+"""The runner under comparisons, experiment files and papers: what has run is skipped, the rest runs side by side.
+
+A run that has finished is saved at once, whichever process made it, so that whoever was stopped goes on from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from laconic.errors import LaconicError
+from laconic.experiments.grid import params
+from laconic.experiments.pace import Pace
+from laconic.experiments.parts import algorithm_from, name_of, problem_from
+from laconic.experiments.results import Results, Row
+from laconic.experiments.store import Store, Task
+from laconic.runtimes.jobs import Engine
+from laconic.runtimes.run import run
+from laconic.runtimes.trace import Run
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A part of a sweep starts: how many runs it has, those that were there already, and what they are runs of."""
+
+    part: str
+    total: int
+    known: tuple[tuple[Task, Row], ...]
+    about: Mapping[str, Results] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Started:
+    """A run has begun in this process; of runs in others only their end is told."""
+
+    task: Task
+    number: int  # 1 for the first that is run or was there already
+    total: int
+
+
+@dataclass(frozen=True)
+class Advanced:
+    """A run in this process has made so many of its steps."""
+
+    task: Task
+    steps: int
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A run is done and saved."""
+
+    task: Task
+    row: Row
+    done: int
+    total: int
+    left: float | None  # seconds until all are done, as far as can be told
+    run: Run | None = None  # the whole trace, where it was asked for
+
+
+@dataclass(frozen=True)
+class Failed:
+    """A run could not be made; the others go on."""
+
+    task: Task
+    error: LaconicError
+
+    @property
+    def why(self) -> str:
+        """What was wrong, in a line."""
+        return str(self.error)
+
+
+Event = Begun | Started | Advanced | Finished | Failed
+Watch = Callable[[Event], None]
+
+
+def silent(event: object) -> None:
+    """For those who do not watch."""
+
+
+@dataclass
+class Sweep:
+    """Runs of any number of experiments, kept in one store."""
+
+    store: Store
+    engine: Engine
+    watch: Watch = silent
+    closely: bool = False  # whether starts and steps are told of too, where runs are made in this process
+    traced: bool = False  # whether whole traces are wanted: those are not kept, so that every run is made
+    pace: Pace = field(default_factory=Pace)
+    rows: dict[str, Row] = field(default_factory=dict)  # by the task's id
+    failures: list[Failed] = field(default_factory=list)
+
+    def complete(self, tasks: Sequence[Task], *, about: Mapping[str, Results], part: str = "runs") -> None:
+        """Run what the store lacks; ``about`` has, by experiment, results without rows."""
+        wanted = list({task.id: task for task in tasks}.values())
+        missing = [task for task in wanted if not self._recall(task)]
+        waiting = {task.id: task for task in missing}
+        known = tuple((task, self.rows[task.id]) for task in wanted if task.id in self.rows)
+        self.watch(Begun(part, total=len(wanted), known=known, about=about))
+        self.pace.begin()
+        for place, outcome in self.engine.results(self._work(waiting, about=about, total=len(wanted)), missing):
+            task = waiting.pop(missing[place].id)
+            if isinstance(outcome, LaconicError):
+                self.failures.append(Failed(task, error=outcome))
+                self.watch(self.failures[-1])
+                continue
+            row, trace = outcome
+            if not self.engine.is_local:
+                self.store.save(task, row, about=about[task.experiment])
+            self._keep(task, row)
+            left = self.pace.left(waiting.values(), slots=self.engine.slots)
+            done = len(wanted) - len(waiting)
+            self.watch(Finished(task, row, done=done, total=len(wanted), left=left, run=trace))
+
+    def results(self, tasks: Sequence[Task], *, about: Results) -> Results:
+        """The finished ones of these runs, in their order, whatever the order in which they finished."""
+        return replace(about, rows=tuple(self.rows[task.id] for task in tasks if task.id in self.rows))
+
+    def _work(
+        self, waiting: Mapping[str, Task], *, about: Mapping[str, Results], total: int
+    ) -> Callable[[Task], Outcome]:
+        """What is done with a task, where it is done; only in this process can somebody look on."""
+        if not self.engine.is_local:
+            return partial(play, traced=self.traced)
+        work = partial(played_and_kept, store=self.store, about=about, traced=self.traced)
+        if not (self.closely and self.engine.is_here):
+            return work
+
+        def watched(task: Task) -> Outcome:
+            self.watch(Started(task, number=total - len(waiting) + 1, total=total))
+            return work(task, tell=lambda steps: self.watch(Advanced(task, steps=steps)))
+
+        return watched
+
+    def _recall(self, task: Task) -> bool:
+        if self.traced:
+            return False
+        if task.id in self.rows:
+            return True
+        row = self.store.load(task)
+        if row is None:
+            return False
+        self._keep(task, row, now=False)
+        return True
+
+    def _keep(self, task: Task, row: Row, *, now: bool = True) -> None:
+        self.rows[task.id] = row
+        self.pace.note(task, row.seconds, now=now)
+
+
+Outcome = tuple[Row, Run | None] | LaconicError
+
+
+def played_and_kept(
+    task: Task,
+    *,
+    store: Store,
+    about: Mapping[str, Results],
+    traced: bool = False,
+    tell: Callable[[int], None] | None = None,
+) -> Outcome:
+    """Make a run and save it where it was made, so that nothing is lost when the process that asked for it is gone."""
+    outcome = play(task, traced=traced, tell=tell)
+    if not isinstance(outcome, LaconicError):
+        store.save(task, outcome[0], about=about[task.experiment])
+    return outcome
+
+
+def play(task: Task, *, traced: bool = False, tell: Callable[[int], None] | None = None) -> Outcome:
+    """Make a run, wherever this is called; a foreseeable mistake is returned, as it stops no other run."""
+    try:
+        own = task.own
+        algorithm = algorithm_from(task.algorithm) if own.algorithm is None else own.algorithm
+        problem = problem_from(task.problem) if own.problem is None else own.problem
+        finished = run(
+            algorithm,
+            problem,
+            clients=task.clients,
+            rounds=task.rounds,
+            seed=task.seed,
+            runtime=task.runtime,
+            progress=tell,
+        )
+    except LaconicError as error:
+        return error
+    row = Row.of(finished, algorithm=name_of(algorithm, kind="algorithm"), params=params(algorithm))
+    return row, finished if traced else None
