@@ -15,7 +15,9 @@ from laconic.reproduction import machine
 from laconic.reproduction.claims import CLAIMS, Finding, findings, untested
 from laconic.reproduction.conduct import Outcome, Panel
 from laconic.reproduction.drawing import Drawings, algorithms_of
+from laconic.reproduction.evidence import RULE, is_rehearsal
 from laconic.reproduction.naming import duration
+from laconic.reproduction.paired import TEST
 from laconic.reproduction.section import chip, folded, legend, section
 from laconic.reproduction.standing import HOW, standing
 
@@ -72,12 +74,17 @@ def _header(outcome: Outcome, subject: Subject) -> Markup:
         "header",
         tag(
             "div",
-            tag("p", f"{'Reproduction' if subject.with_claims else 'Experiment'} report", class_="kicker"),
+            tag("p", _kind(outcome, subject), class_="kicker"),
             tag("h1", subject.title),
             tag("p", subject.about),
             tag("ul", *(tag("li", fact) for fact in facts if fact), class_="facts"),
         ),
     )
+
+
+def _kind(outcome: Outcome, subject: Subject) -> str:
+    kind = f"{'Reproduction' if subject.with_claims else 'Experiment'} report"
+    return f"{kind} · a rehearsal, which judges nothing" if is_rehearsal(outcome) else kind
 
 
 def _navigation(outcome: Outcome, subject: Subject) -> Markup:
@@ -91,7 +98,8 @@ def _navigation(outcome: Outcome, subject: Subject) -> Markup:
 def _summary(outcome: Outcome, subject: Subject, judged: Mapping[str, Sequence[Finding]]) -> Markup:
     return tag(
         "section",
-        tag("h2", "What holds" if subject.with_claims else "Summary"),
+        tag("h2", "Summary" if is_rehearsal(outcome) or not subject.with_claims else "What holds"),
+        _rehearsal(outcome),
         _not_run(outcome),
         *((_matrix(outcome, judged), _criteria()) if subject.with_claims else ()),
         tag("h3", "Regret of the tuned algorithms"),
@@ -133,7 +141,7 @@ def _matrix(outcome: Outcome, judged: Mapping[str, Sequence[Finding]]) -> Markup
 
 def _cell(finding: Finding) -> Markup:
     other = ""
-    if finding.held_out not in ("not tested", finding.verdict):
+    if {finding.held_out, finding.verdict} == {"holds", "fails"}:
         other = tag("span", f"held-out seeds: {finding.held_out}", class_="small")
     return join([chip(finding), other])
 
@@ -144,18 +152,26 @@ def _criteria() -> Markup:
         tag(
             "li",
             tag("p", tag("b", claim.key), f" {claim.text}"),
-            tag("p", f"Reproduced when: {claim.criterion}", class_="how"),
+            tag("p", f"Holds when: {claim.criterion}", class_="how"),
         )
         for claim in CLAIMS
     ]
     how = (
-        "Each claim is judged problem by problem on means over seeds, every algorithm at the γ and α with its smallest "
-        "mean regret, as in the paper. “Held-out seeds” is the same verdict with γ and α chosen on the first half of "
-        "the seeds and judged on the other; it is shown where it differs."
+        "Each claim is judged problem by problem, every algorithm at the γ and α with its smallest mean regret, as in "
+        "the paper. “Held-out seeds” is the same verdict with γ and α chosen on the first half of the seeds and judged "
+        "on the other; it is shown where it is the opposite."
     )
-    return join(
-        [tag("h3", "What is claimed, and how it is judged"), tag("p", how), tag("ul", *listed, class_="criteria")]
-    )
+    heading = tag("h3", "What is claimed, and how it is judged")
+    return join([heading, *(tag("p", text) for text in (how, TEST, RULE)), tag("ul", *listed, class_="criteria")])
+
+
+def _rehearsal(outcome: Outcome) -> Markup:
+    """What a reader has to know before any number where nothing is judged."""
+    if not is_rehearsal(outcome):
+        return Markup()
+    said = "This is a rehearsal and judges nothing: "
+    why = "its sizes, seeds and grids are too small for any of the claims. It shows that all runs, and what comes out."
+    return tag("div", tag("p", tag("b", said), why), class_="note", role="note")
 
 
 def _regrets(panels: Sequence[Panel]) -> Markup:

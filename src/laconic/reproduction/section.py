@@ -11,13 +11,14 @@ from laconic.report import charts
 from laconic.report.markup import Markup, table, tag
 from laconic.report.page import chart
 from laconic.report.table import NOTHING, amount, count, number, spread
-from laconic.reproduction.claims import Finding
+from laconic.reproduction.claims import SIGNS, Finding
 from laconic.reproduction.conduct import Panel
 from laconic.reproduction.drawing import Drawings, Drawn, algorithms_of
+from laconic.reproduction.evidence import Aside, set_aside
 from laconic.reproduction.naming import TUNED, setting, symbol, tuned_over, value
 
 MOST_PLACES = 6  # settings at which a claim holds, beyond which they are only counted
-MARKS = {"reproduced": "✓", "not reproduced": "✗", "not tested": "–"}
+MARKS = {**SIGNS, "not tested": "–", "not judged": "○"}
 SENT = ("scalars", "bytes", "messages", "syncs", "dictionary", "s per run")
 
 
@@ -30,7 +31,7 @@ def section(panel: Panel, *, judged: Sequence[Finding], drawn: Drawings) -> Mark
         "section",
         tag("h2", f"{figure}{panel.spec.title}"),
         tag("p", f"{results.title()}. {'. '.join(notes)}{'.' if notes else ''}", class_="sub"),
-        *((_claims(judged),) if judged else ()),
+        *((_claims(judged), *_set_aside(panel)) if judged else ()),
         legend(algorithms_of(results)),
         _charts(drawn.main, class_="charts main"),
         tag("h3", "Each algorithm at its tuned setting"),
@@ -53,7 +54,7 @@ def _claim(finding: Finding) -> Markup:
     details = []
     if finding.held_out not in ("not tested", finding.verdict):
         details.append(f"With γ and α chosen on other seeds: {finding.held_out}.")
-    if finding.verdict == "not reproduced":
+    if finding.verdict in ("fails", "too close to tell"):
         details.append(_places(finding.holds_at))
     return tag(
         "li",
@@ -68,7 +69,25 @@ def _places(holds_at: Sequence[str]) -> str:
     if not holds_at:
         return "It holds at none of the settings tried."
     shown, more = holds_at[:MOST_PLACES], len(holds_at) - MOST_PLACES
-    return f"It holds at: {'; '.join(shown)}{f'; and {more} more' if more > 0 else ''}."
+    listed = f"{'; '.join(shown)}{f'; and {more} more' if more > 0 else ''}"
+    return f"Looked for afterwards, it holds at: {listed}."
+
+
+def _set_aside(panel: Panel) -> Iterator[Markup]:
+    """Which settings are no evidence, and why."""
+    aside = [] if panel.spec.file.rehearsal else set_aside(panel)
+    if not aside:
+        return
+    reasons = dict.fromkeys(each.why for each in aside)
+    counted = ", ".join(f"{sum(each.why == why for each in aside)} {why}" for why in reasons)
+    rows = [(each.group.algorithm, _told(each), each.why) for each in aside]
+    listed = table(("algorithm", "setting", "why"), rows, class_="short")
+    yield folded(f"Set aside, as no evidence: {counted}", listed)
+
+
+def _told(aside: Aside) -> str:
+    chosen = setting(aside.group.params) or NOTHING
+    return f"{chosen} (its smallest regret)" if aside.tuned else chosen
 
 
 def legend(names: Sequence[str]) -> Markup:
@@ -184,7 +203,8 @@ def _varied_names(panel: Panel) -> list[str]:
 
 def chip(finding: Finding) -> Markup:
     """A verdict as a coloured word; narrow screens show its sign alone."""
-    word = tag("span", f" {finding.verdict}", class_="word")
+    said = "rehearsal: not judged" if finding.verdict == "not judged" else finding.verdict
+    word = tag("span", f" {said}", class_="word")
     return tag(
         "span", MARKS[finding.verdict], word, class_=f"chip {finding.verdict.replace(' ', '-')}", title=finding.numbers
     )

@@ -10,7 +10,9 @@ from laconic.report.table import NOTHING, amount, number, spread
 from laconic.reproduction.claims import CLAIMS, Finding, findings, untested
 from laconic.reproduction.conduct import Outcome, Panel
 from laconic.reproduction.drawing import algorithms_of
+from laconic.reproduction.evidence import RULE, is_rehearsal
 from laconic.reproduction.naming import TUNED, setting
+from laconic.reproduction.paired import TEST
 from laconic.reproduction.standing import HOW, standing
 
 
@@ -48,12 +50,22 @@ def _verdicts(outcome: Outcome) -> list[str]:
         for each in judged
         if each.verdict != "not tested"
     ]
-    criteria = [f"- **{claim.key}** {claim.text} *Reproduced when:* {claim.criterion}" for claim in CLAIMS]
-    return ["\n".join(criteria), _table(["problem", *(claim.key for claim in CLAIMS)], rows), "\n".join(details)]
+    criteria = [f"- **{claim.key}** {claim.text} *Holds when:* {claim.criterion}" for claim in CLAIMS]
+    return [
+        *_rehearsal(outcome),
+        "\n".join(criteria),
+        f"{TEST} {RULE}",
+        _table(["problem", *(claim.key for claim in CLAIMS)], rows),
+        "\n".join(details),
+    ]
+
+
+def _rehearsal(outcome: Outcome) -> list[str]:
+    return ["**A rehearsal: it judges nothing.**"] if is_rehearsal(outcome) else []
 
 
 def _where(finding: Finding) -> str:
-    if finding.verdict == "reproduced":
+    if finding.verdict in ("holds", "not judged"):
         return ""
     return f" Holds at: {'; '.join(finding.holds_at)}." if finding.holds_at else " Holds at no setting tried."
 
