@@ -8,6 +8,7 @@ from typing import Any
 
 from laconic import ApproxDisKernelUCB, Cosine, DisKernelUCB, DisLinUCB, Gaussian, LaconicUCB, NKernelUCB, OneKernelUCB
 from laconic.algorithms import Random
+from laconic.datasets import data_dir
 from laconic.experiments.config import Experiment
 from laconic.experiments.grid import params
 from laconic.experiments.parts import name_of
@@ -132,12 +133,17 @@ def random_arms(*, regret: float, apart: float = 0.0) -> list[Row]:
 
 def subject() -> Subject:
     return Subject(
-        title="A <paper>", about="its authors", profile="profile small", command="laconic …", with_claims=True
+        title="A <paper>",
+        about="its authors, from /home/someone/papers/a.toml",
+        profile="profile small",
+        command="laconic run /home/someone/papers/a.toml",
+        with_claims=True,
     )
 
 
 def with_absent(outcome: Outcome) -> Outcome:
     """The same and a problem whose data is not here."""
     file = SpecFile(problem={"name": "magic"}, algorithms=[], title="MagicTelescope")
-    missing = Absent(Spec("figure-2a-magic", file=file), why="magic: no magic04.data; try: laconic data fetch magic")
+    why = f"magic: no magic04.data in {data_dir()}, nor in /home/someone/data/uci; try: laconic data fetch magic"
+    missing = Absent(Spec("figure-2a-magic", file=file), why=why)
     return replace(outcome, absent=(missing,))

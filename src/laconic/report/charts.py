@@ -23,16 +23,38 @@ WIDTH, HEIGHT, LOW, GAP = 380, 250, 190, 60  # of charts in a file; their width 
 MUTED, RULE = "#6B7280", "#9CA3AF"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif"
 DASHES = ([1, 0], [7, 3], [2, 2], [8, 3, 2, 3], [4, 2, 1, 2, 1, 2])
+#: Outlines that differ in grey too, as Vega draws them in a square from −1 to 1.
+SHAPES = {
+    "circle": "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0Z",
+    "square": "M-.9,-.9H.9V.9H-.9Z",
+    "up": "M0,-1L1,.8H-1Z",
+    "diamond": "M0,-1.2L1,0L0,1.2L-1,0Z",
+    "down": "M0,1L1,-.8H-1Z",
+    "cross": "M-.35,-1H.35V-.35H1V.35H.35V1H-.35V.35H-1V-.35H-.35Z",
+    "right": "M1,0L-.8,-1V1Z",
+    "left": "M-1,0L.8,-1V1Z",
+}
+
+
+@dataclass(frozen=True)
+class Look:
+    """How an algorithm is drawn."""
+
+    colour: str
+    dash: Sequence[int]
+    shape: str  # one of `SHAPES`
+
+
 #: The same look for an algorithm in every report, its colour that of the demo's figure; others take what is left.
 LOOKS = {
-    "OneKernelUCB": (COLOURS[0], DASHES[0]),
-    "DisKernelUCB": (COLOURS[1], DASHES[1]),
-    "ApproxDisKernelUCB": (COLOURS[2], DASHES[0]),
-    "NKernelUCB": (COLOURS[3], DASHES[3]),
-    "DisLinUCB": (COLOURS[4], DASHES[2]),
-    "LaconicUCB": (COLOURS[5], DASHES[1]),
-    "AskServer": (COLOURS[6], DASHES[2]),
-    "Random": (RULE, DASHES[4]),
+    "OneKernelUCB": Look(COLOURS[0], DASHES[0], "circle"),
+    "DisKernelUCB": Look(COLOURS[1], DASHES[1], "square"),
+    "ApproxDisKernelUCB": Look(COLOURS[2], DASHES[0], "up"),
+    "NKernelUCB": Look(COLOURS[3], DASHES[3], "down"),
+    "DisLinUCB": Look(COLOURS[4], DASHES[2], "diamond"),
+    "LaconicUCB": Look(COLOURS[5], DASHES[1], "cross"),
+    "AskServer": Look(COLOURS[6], DASHES[2], "right"),
+    "Random": Look(RULE, DASHES[4], "left"),
 }
 
 
@@ -68,7 +90,8 @@ def frontier(
 ) -> Chart:
     """Regret against scalars, or bytes, of every setting; those that send nothing are levels.
 
-    Points have this cost, regret, setting, tuned and best (none is better in both); levels have regret and setting.
+    Points have this cost, regret, setting, tuned and best (non-dominated: filled, and on the line); levels have regret
+    and setting.
     """
     alt = _altair()
     x = _log_axis(cost, [each[cost] for each in points], x=True).title(f"{cost} sent (log)")
@@ -77,11 +100,11 @@ def frontier(
     front = base.transform_filter("datum.best").mark_line(
         interpolate="step-after", color=MUTED, strokeDash=[3, 3], strokeWidth=1
     )
-    dots = base.mark_point(filled=True, strokeWidth=1.2).encode(
-        color=_colour(names),
-        opacity=alt.condition("datum.tuned", alt.value(1.0), alt.value(0.5)),
+    dots = base.mark_point(strokeWidth=1.4, opacity=1).encode(
+        stroke=_colour(names, channel="Stroke"),
+        fill=alt.condition("datum.best", _colour(names, channel="Fill"), alt.value("white")),
+        shape=_shape(names),
         size=alt.condition("datum.tuned", alt.value(150), alt.value(46)),
-        stroke=alt.condition("datum.tuned", alt.value(INK), alt.value(None)),
         tooltip=_point_tooltip(cost),
     )
     lines = _level_lines(f"{_key(title)}_levels", names, y=y)
@@ -118,12 +141,13 @@ def _against(
     base = alt.Chart(alt.NamedData(_key(title)), title=title).encode(x=x, color=_colour(names))
     line = base.mark_line(strokeWidth=1.6).encode(strokeDash=_dash(names))
     size = alt.condition("datum.base", alt.value(110), alt.value(40))
-    return base, [line, base.mark_point(filled=True, opacity=1).encode(size=size, tooltip=_point_tooltip())]
+    dots = base.mark_point(filled=True, opacity=1)
+    return base, [line, dots.encode(size=size, shape=_shape(names), tooltip=_point_tooltip())]
 
 
-def legend(names: Sequence[str]) -> list[tuple[str, str, Sequence[int]]]:
-    """Each name with its colour and dashes, for a legend beside the charts."""
-    return [(name, *_look(name, index)) for index, name in enumerate(names)]
+def legend(names: Sequence[str]) -> list[tuple[str, Look]]:
+    """Each name with its look, for a legend beside the charts."""
+    return [(name, _look(name, index)) for index, name in enumerate(names)]
 
 
 def in_page(chart: Chart) -> str:
@@ -255,37 +279,50 @@ def _legend_strip(names: Sequence[str], *, width: int) -> Altair:
     """A legend of our own: Vega's would list colours and dashes apart."""
     alt = _altair()
     entries = list(_placed(names))
-    base = alt.Chart(alt.Data(values=entries)).encode(
-        x=alt.X("x:Q", scale=alt.Scale(domain=[0, width], nice=False), axis=None), y=alt.value(10)
-    )
+    scale = alt.Scale(domain=[0, width], nice=False)
+    base = alt.Chart(alt.Data(values=entries)).encode(x=alt.X("x:Q", scale=scale, axis=None), y=alt.value(10))
     line = base.mark_rule(strokeWidth=2.4).encode(
         x2="x2:Q", color=alt.Color("colour:N", scale=None), strokeDash=alt.StrokeDash("dash:N", scale=None)
     )
     text = base.mark_text(align="left", dx=38, fontSize=12, font=FONT, color=INK).encode(text="algorithm:N")
-    return alt.layer(line, text).properties(width=width, height=20)
+    mark = base.mark_point(filled=True, opacity=1, size=60).encode(
+        x=alt.X("middle:Q", scale=scale, axis=None),
+        color=alt.Color("colour:N", scale=None),
+        shape=alt.Shape("shape:N", scale=None),
+    )
+    return alt.layer(line, mark, text).properties(width=width, height=20)
 
 
 def _placed(names: Sequence[str]) -> Iterator[Record]:
     x = 0.0
-    for name, colour, dash in legend(names):
-        yield {"algorithm": name, "x": x, "x2": x + 32, "colour": colour, "dash": list(dash)}
+    for name, look in legend(names):
+        place = {"algorithm": name, "x": x, "x2": x + 32, "middle": x + 16}
+        yield place | {"colour": look.colour, "dash": list(look.dash), "shape": SHAPES[look.shape]}
         x += 70 + 7.2 * len(name)
 
 
-def _look(name: str, index: int) -> tuple[str, Sequence[int]]:
-    return LOOKS.get(name, (COLOURS[(index + 5) % len(COLOURS)], DASHES[index % len(DASHES)]))
+def _look(name: str, index: int) -> Look:
+    colour, dash, shape = (each[(index + 5) % len(each)] for each in (COLOURS, DASHES, tuple(SHAPES)))
+    return LOOKS.get(name, Look(str(colour), list(dash), str(shape)))
 
 
-def _colour(names: Sequence[str]) -> Any:
+def _colour(names: Sequence[str], *, channel: str = "Color") -> Any:
     alt = _altair()
-    colours = [colour for _, colour, _ in legend(names)]
-    return alt.Color("algorithm:N", legend=None, scale=alt.Scale(domain=list(names), range=colours))
+    colours = [look.colour for _, look in legend(names)]
+    scale = alt.Scale(domain=list(names), range=colours)
+    return getattr(alt, channel)("algorithm:N", legend=None, scale=scale)
 
 
 def _dash(names: Sequence[str]) -> Any:
     alt = _altair()
-    dashes = [list(dash) for _, _, dash in legend(names)]
+    dashes = [list(look.dash) for _, look in legend(names)]
     return alt.StrokeDash("algorithm:N", legend=None, scale=alt.Scale(domain=list(names), range=dashes))
+
+
+def _shape(names: Sequence[str]) -> Any:
+    alt = _altair()
+    shapes = [SHAPES[look.shape] for _, look in legend(names)]
+    return alt.Shape("algorithm:N", legend=None, scale=alt.Scale(domain=list(names), range=shapes))
 
 
 def _time() -> Any:

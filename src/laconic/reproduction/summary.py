@@ -41,8 +41,8 @@ def _standings(panels: Sequence[Panel]) -> list[str]:
 
 
 def _verdicts(outcome: Outcome) -> list[str]:
-    found = [(panel.results.problem, findings(panel)) for panel in outcome.panels]
-    found += [(str(each.spec.file.problem["name"]), untested(each.why)) for each in outcome.absent]
+    found = [(panel.name, findings(panel)) for panel in outcome.panels]
+    found += [(each.name, untested(each.why)) for each in outcome.absent]
     rows = [(problem, *(each.verdict for each in judged)) for problem, judged in found]
     details = [
         f"- {problem}, {each.claim.key}: {each.verdict}. {each.numbers}.{_where(each)}"
@@ -81,13 +81,13 @@ def _honest(panels: Sequence[Panel]) -> str:
     for panel in panels:
         honest = held_out(panel.results)
         best = {} if honest is None else best_of(honest.results)
-        rows.append((panel.results.problem, *(_regret(best[name]) if name in best else NOTHING for name in names)))
+        rows.append((panel.name, *(_regret(best[name]) if name in best else NOTHING for name in names)))
     return f"Regret on held-out seeds (γ, α chosen on the others)\n\n{_table(['problem', *names], rows)}"
 
 
 def _by_algorithm(panels: Sequence[Panel], title: str, cell: Callable[[Group], str]) -> str:
     names = _names(panels)
-    best = [(panel.results.problem, best_of(panel.results)) for panel in panels]
+    best = [(panel.name, best_of(panel.results)) for panel in panels]
     rows = [(problem, *(cell(each[name]) if name in each else NOTHING for name in names)) for problem, each in best]
     return f"{title}\n\n{_table(['problem', *names], rows)}"
 
