@@ -116,7 +116,7 @@ class Frontier:
     def table(self) -> Table:
         """One line a setting."""
         headers = ("setting", "regret", "bytes", "best", "round trip")
-        return Table(headers, rows=tuple(map(_cells, self.points)), caption=self.results.title())
+        return Table(headers, tuple(map(_cells, self.points)), caption=self.results.title(), ranks=(0, 0, 0, 0, 1))
 
     def plot(self) -> Figure:
         """Regret against bytes on a log axis, with a line through the best of those that need no round trips."""

@@ -14,48 +14,16 @@ from importlib import import_module
 from typing import Any
 
 from laconic.errors import InputError
-from laconic.report.figures import COLOURS, FAINT, INK
+from laconic.report.figures import FAINT, INK
+from laconic.report.looks import GREY as RULE
+from laconic.report.looks import SHAPES, Look, looks
 
 Record = dict[str, Any]
 Altair = Any  # its own types are too many to check
 
 WIDTH, HEIGHT, LOW, GAP = 380, 250, 190, 60  # of charts in a file; their width in a page is that of their place
-MUTED, RULE = "#6B7280", "#9CA3AF"
+MUTED = "#6B7280"
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', sans-serif"
-DASHES = ([1, 0], [7, 3], [2, 2], [8, 3, 2, 3], [4, 2, 1, 2, 1, 2])
-#: Outlines that differ in grey too, as Vega draws them in a square from −1 to 1.
-SHAPES = {
-    "circle": "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0Z",
-    "square": "M-.9,-.9H.9V.9H-.9Z",
-    "up": "M0,-1L1,.8H-1Z",
-    "diamond": "M0,-1.2L1,0L0,1.2L-1,0Z",
-    "down": "M0,1L1,-.8H-1Z",
-    "cross": "M-.35,-1H.35V-.35H1V.35H.35V1H-.35V.35H-1V-.35H-.35Z",
-    "right": "M1,0L-.8,-1V1Z",
-    "left": "M-1,0L.8,-1V1Z",
-}
-
-
-@dataclass(frozen=True)
-class Look:
-    """How an algorithm is drawn."""
-
-    colour: str
-    dash: Sequence[int]
-    shape: str  # one of `SHAPES`
-
-
-#: The same look for an algorithm in every report, its colour that of the demo's figure; others take what is left.
-LOOKS = {
-    "OneKernelUCB": Look(COLOURS[0], DASHES[0], "circle"),
-    "DisKernelUCB": Look(COLOURS[1], DASHES[1], "square"),
-    "ApproxDisKernelUCB": Look(COLOURS[2], DASHES[0], "up"),
-    "NKernelUCB": Look(COLOURS[3], DASHES[3], "down"),
-    "DisLinUCB": Look(COLOURS[4], DASHES[2], "diamond"),
-    "LaconicUCB": Look(COLOURS[5], DASHES[1], "cross"),
-    "AskServer": Look(COLOURS[6], DASHES[2], "right"),
-    "Random": Look(RULE, DASHES[4], "left"),
-}
 
 
 @dataclass(frozen=True)
@@ -147,7 +115,7 @@ def _against(
 
 def legend(names: Sequence[str]) -> list[tuple[str, Look]]:
     """Each name with its look, for a legend beside the charts."""
-    return [(name, _look(name, index)) for index, name in enumerate(names)]
+    return list(looks(names).items())
 
 
 def in_page(chart: Chart) -> str:
@@ -299,11 +267,6 @@ def _placed(names: Sequence[str]) -> Iterator[Record]:
         place = {"algorithm": name, "x": x, "x2": x + 32, "middle": x + 16}
         yield place | {"colour": look.colour, "dash": list(look.dash), "shape": SHAPES[look.shape]}
         x += 70 + 7.2 * len(name)
-
-
-def _look(name: str, index: int) -> Look:
-    colour, dash, shape = (each[(index + 5) % len(each)] for each in (COLOURS, DASHES, tuple(SHAPES)))
-    return LOOKS.get(name, Look(str(colour), list(dash), str(shape)))
 
 
 def _colour(names: Sequence[str], *, channel: str = "Color") -> Any:

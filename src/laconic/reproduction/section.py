@@ -8,6 +8,7 @@ from laconic.experiments.results import Group
 from laconic.experiments.sensitivity import LEFT_OUT
 from laconic.experiments.tuning import HeldOut, best_of, held_out
 from laconic.report import charts
+from laconic.report.looks import SHAPES, Look
 from laconic.report.markup import Markup, folded, table, tag
 from laconic.report.page import chart
 from laconic.report.table import NOTHING, amount, count, number, spread
@@ -101,10 +102,10 @@ def legend(names: Sequence[str]) -> Markup:
     return tag("ul", *(_entry(*each) for each in charts.legend(names)), class_="legend")
 
 
-def _entry(name: str, look: charts.Look) -> Markup:
+def _entry(name: str, look: Look) -> Markup:
     line = Markup(
         f'<svg width="34" height="12" viewBox="0 -6 34 12" aria-hidden="true"><path d="M0,0H34" stroke="{look.colour}" '
-        f'stroke-width="2.4" stroke-dasharray="{" ".join(map(str, look.dash))}"/><path d="{charts.SHAPES[look.shape]}" '
+        f'stroke-width="2.4" stroke-dasharray="{" ".join(map(str, look.dash))}"/><path d="{SHAPES[look.shape]}" '
         f'fill="{look.colour}" transform="translate(17) scale(4.6)"/></svg>'
     )
     return tag("li", line, name)
