@@ -66,7 +66,7 @@ def frontier(
     y = _regret_axis(_regret_scale([each["regret"] for each in (*points, *levels)])).title("regret")
     base = alt.Chart(alt.NamedData(_key(title)), title=title).encode(x=x, y=y)
     front = base.transform_filter("datum.best").mark_line(
-        interpolate="step-after", color=MUTED, strokeDash=[3, 3], strokeWidth=1
+        interpolate="step-after", color=INK, strokeDash=[4, 3], strokeWidth=1.2
     )
     dots = base.mark_point(strokeWidth=1.4, opacity=1).encode(
         stroke=_colour(names, channel="Stroke"),

@@ -6,11 +6,10 @@ from __future__ import annotations
 def frontier_explained(*, cost: str = "bytes", tuned: bool = False, waiting: bool = False) -> str:
     """How to read regret against a cost; with tuned settings large, or with some that ask at every decision."""
     said = [
-        f"Each dot is a setting: its regret against the {cost} of all its messages, both means over seeds.",
-        "A filled dot is non-dominated: no other setting has both no more regret and no more "
-        f"{cost}, those that send nothing included. A hollow one is beaten in both.",
-        "The broken line goes through the filled dots, in steps: between two of them the cheaper one is the best "
-        "that was found.",
+        f"Each dot is a setting: regret against the {cost} of all its messages, means over seeds.",
+        f"Filled dots are non-dominated: no other setting has both no more regret and no more {cost}, those that send "
+        "nothing included. Hollow dots are beaten by one that has.",
+        "The broken line joins the filled dots in steps, as between two of them the cheaper one is the best found.",
         "What sends nothing is a level with its name.",
     ]
     if tuned:

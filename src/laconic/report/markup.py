@@ -35,8 +35,8 @@ def join(pieces: Iterable[str]) -> Markup:
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]], *, class_: str = "") -> Markup:
     """A table whose first column is text and whose others are numbers.
 
-    On a narrow page each row is a list of its own, every cell with its header; a table that is wider than its page
-    scrolls inside its box.
+    Where there is no room for its columns, the page's script makes each row a list of its own, every cell with its
+    header; without scripts it scrolls inside its box.
     """
     head = tag("thead", tag("tr", *(tag("th", breakable(each), scope="col") for each in headers)))
     body = tag("tbody", *(_row(headers, row) for row in rows))

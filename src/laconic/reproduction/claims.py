@@ -18,7 +18,7 @@ from laconic.report.table import amount, number, spread
 from laconic.reproduction.conduct import Panel
 from laconic.reproduction.evidence import evidence, that_count
 from laconic.reproduction.naming import TUNED, setting, symbol
-from laconic.reproduction.paired import FEWEST, Answer, all_of, at_most, ratio
+from laconic.reproduction.paired import FEWEST, LEVEL, Answer, all_of, at_most, ratio
 
 LITTLE = 0.1  # of DisKernelUCB's scalars: what counts as communicating little
 NON_LINEAR = ("cosine", "mushroom", "movielens")  # where the paper has DisLinUCB worse than NKernelUCB
@@ -188,14 +188,15 @@ def _c2(best: Best, problem: str) -> Check:
     }
     sent = ", ".join(f"{name} {_sent(best[name])}" for name in (ALWAYS, EXACT))
     most = others[-1]
-    apart = f"{most.algorithm}, {_times(most, loud[0], 'scalars')} those of {loud[0].algorithm}"
+    apart = f"{most.algorithm}, {_times(most, loud[0], 'scalars', of=f' those of {loud[0].algorithm}')}"
     text = f"scalars of {sent}; the most of the others {_sent(most)}, {apart}"
     return Check(((text + _others_close(answers, but=most.algorithm), all_of(answers.values())),))
 
 
 def _c3(best: Best, problem: str) -> Check:
     linear, exact, rival = best[LINEAR], best[EXACT], best[_better_than_linear(problem)[0]]
-    sent = f"DisLinUCB sends {_sent(linear)} scalars, {_times(linear, exact, 'scalars')} those of DisKernelUCB"
+    share = _times(linear, exact, "scalars", of=" those of DisKernelUCB")
+    sent = f"DisLinUCB sends {_sent(linear)} scalars, {share}"
     little = at_most(linear, exact, metric="scalars", factor=LITTLE)
     regret = (
         f"regret {_regret(linear)} against {_regret(rival)} of {rival.algorithm}, {_times(linear, rival, 'regret')}"
@@ -238,13 +239,14 @@ def _sent(group: Group) -> str:
     return amount(group.mean("scalars"))
 
 
-def _times(group: Group, other: Group, metric: str) -> str:
+def _times(group: Group, other: Group, metric: str, *, of: str = "") -> str:
     """How many times the other's mean, with its interval where that has bounds."""
     mine, whole = group.mean(metric) or 0.0, other.mean(metric) or 0.0
     if whole == 0:
         return "where the other has none"
     found = ratio(group, other, metric=metric)
-    return f"{number(mine / whole)} ×" + ("" if found is None else f" ({found})")
+    bounds = f" ({found})" if found is not None else f" ({LEVEL:.0%}: no bounds)" if len(group.rows) >= FEWEST else ""
+    return f"{number(mine / whole)} ×{of}{bounds}"
 
 
 CLAIMS = (

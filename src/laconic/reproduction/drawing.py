@@ -50,14 +50,14 @@ def draw(panel: Panel) -> Drawings:
 
 
 def _main_charts(panel: Panel) -> list[Drawn]:
-    """Regret, communication, the frontier, syncs and the dictionary's growth."""
+    """Regret, communication, syncs, the dictionary's growth and the frontier."""
     best, names = best_of(panel.results), algorithms_of(panel.results)
     drawn = (
         _regret(best, names),
         _communication(best, names),
-        _frontier(panel.results, best, names),
         _syncs(best, names),
         _dictionary(best, names),
+        _frontier(panel.results, best, names),
     )
     return [each for each in drawn if each is not None]
 
