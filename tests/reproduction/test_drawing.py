@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from laconic import AskServer, DisKernelUCB, Gaussian, NKernelUCB
 from laconic.reproduction.drawing import draw
-from laconic.reproduction.standing import OURS
 from tests.reproduction.making import laconic, panel, runs_of
 
 pytest.importorskip("altair", reason="the report's charts need laconic[paper]")
@@ -66,4 +65,4 @@ def test_lines_and_dots_are_explained_below_the_figure() -> None:
         assert word in notes[0]
     assert drawings.bytes is not None
     assert "The broken line" in drawings.bytes.label
-    assert OURS in {each["algorithm"] for each in drawings.bytes.chart.data["of_cosine"]}
+    assert "LaconicUCB" in {each["algorithm"] for each in drawings.bytes.chart.data["of_cosine"]}

@@ -26,7 +26,7 @@ FIVE = (ALWAYS, EXACT, APPROX, NEVER, LINEAR)
 
 Best = Mapping[str, Group]
 Verdict = Literal["holds", "fails", "too close to tell", "not tested", "not judged"]
-SIGNS: Mapping[Answer, str] = {"holds": "✓", "fails": "✗", "too close to tell": "?"}
+SIGNS = {"holds": "✓", "fails": "✗", "too close to tell": "?"}
 
 
 @dataclass(frozen=True)
