@@ -3,9 +3,11 @@ from __future__ import annotations
 import json
 import platform
 import re
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from laconic import Results
@@ -17,7 +19,7 @@ from laconic.experiments.spec import read_spec
 from laconic.report.table import NOTHING
 from laconic.reproduction.conduct import Outcome
 from laconic.reproduction.naming import symbol
-from tests.reproduction.making import rows_of
+from tests.reproduction.making import rows_of, subject
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +58,24 @@ def test_the_page_states_claims_criteria_and_verdicts(words: str) -> None:
         "Time per run",
     ):
         assert text in words
+
+
+@pytest.mark.usefixtures("written")  # skipped where the charts' packages are missing
+def test_a_rehearsal_says_so_on_top_and_in_every_cell(outcome: Outcome, tmp_path: Path) -> None:
+    from laconic.reproduction.output import write
+
+    panels = [
+        replace(each, spec=replace(each.spec, file=msgspec.structs.replace(each.spec.file, rehearsal=True)))
+        for each in outcome.panels
+    ]
+    write(replace(outcome, panels=tuple(panels)), out=tmp_path, subject=subject())
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.index("which judges nothing") < page.index("<h2>")
+    assert "This is a rehearsal and judges nothing" in page
+    assert len(re.findall(r'class="chip not-judged"[^>]*>○<span class="word"> rehearsal: not judged', page)) == 8
+    assert not re.search(r'class="chip (holds|fails|too-close-to-tell)"', page)
+    assert "LaconicUCB is not judged" in page
+    assert "A rehearsal: it judges nothing" in (tmp_path / "summary.md").read_text(encoding="utf-8")
 
 
 def test_what_is_missing_is_named_with_the_way_to_get_it(words: str) -> None:
