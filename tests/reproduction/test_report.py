@@ -72,7 +72,10 @@ def test_a_rehearsal_says_so_on_top_and_in_every_cell(outcome: Outcome, tmp_path
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert page.index("which judges nothing") < page.index("<h2>")
     assert "This is a rehearsal and judges nothing" in page
-    assert len(re.findall(r'class="chip not-judged"[^>]*>○<span class="word"> rehearsal: not judged', page)) == 8
+    assert (
+        len(re.findall(r'class="chip not-judged"[^>]*>○ not judged</span><span class="small">a rehearsal', page)) == 4
+    )
+    assert page.count("A rehearsal judges nothing.") == 4
     assert not re.search(r'class="chip (holds|fails|too-close-to-tell)"', page)
     assert "LaconicUCB is not judged" in page
     assert "A rehearsal: it judges nothing" in (tmp_path / "summary.md").read_text(encoding="utf-8")

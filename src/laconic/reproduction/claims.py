@@ -34,16 +34,23 @@ class Check:
     """What can be said of a claim for one choice of settings: each part of its criterion with its numbers."""
 
     parts: tuple[tuple[str, Answer], ...]
+    remark: str = ""  # who else decides, beside those whose numbers are given
 
     @property
     def answer(self) -> Answer:
         """What can be said of all parts at once."""
         return all_of(answer for _, answer in self.parts)
 
-    def numbers(self, *, signs: bool = True) -> str:
-        """The parts in words; where there are several, with a sign for which of them hold."""
-        if len(self.parts) == 1 or not signs:
-            return "; ".join(text for text, _ in self.parts)
+    @property
+    def numbers(self) -> str:
+        """The parts in words."""
+        return "; ".join(text for text, _ in self.parts)
+
+    @property
+    def judged(self) -> str:
+        """The parts in words, and what can be said of them: where there are several, by a sign each."""
+        if len(self.parts) == 1:
+            return self.numbers + self.remark
         return "; ".join(f"{SIGNS[answer]} {text}" for text, answer in self.parts)
 
 
@@ -88,7 +95,7 @@ def _find(claim: Claim, panel: Panel) -> Finding:
     if absent:
         return Finding(claim, "not tested", f"no finished runs of {', '.join(absent)}")
     if panel.spec.file.rehearsal:
-        return Finding(claim, "not judged", claim.check(every, problem).numbers(signs=False))
+        return Finding(claim, "not judged", claim.check(every, problem).numbers)
     best = best_of(evidence(panel, may_fail=claim.may_fail))
     missing = _missing(claim, best, problem)
     if missing:
@@ -97,7 +104,7 @@ def _find(claim: Claim, panel: Panel) -> Finding:
     return Finding(
         claim,
         check.answer,
-        check.numbers() + _remark(best),
+        check.judged + _remark(best),
         held_out=_on_other_seeds(claim, panel),
         holds_at=() if check.answer == "holds" else tuple(_where(claim, panel, best)),
     )
@@ -176,7 +183,7 @@ def _c1(best: Best, problem: str) -> Check:
     least = rivals[0]
     apart = f"{least.algorithm}, {_times(least, best[ALWAYS], 'regret')}"
     text = f"regret of OneKernelUCB {_regret(best[ALWAYS])}; the smallest of the others {_regret(least)}, {apart}"
-    return Check(((text + _others_close(answers, but=least.algorithm), all_of(answers.values())),))
+    return Check(((text, all_of(answers.values())),), remark=_others_close(answers, but=least.algorithm))
 
 
 def _c2(best: Best, problem: str) -> Check:
@@ -190,7 +197,7 @@ def _c2(best: Best, problem: str) -> Check:
     most = others[-1]
     apart = f"{most.algorithm}, {_times(most, loud[0], 'scalars', of=f' those of {loud[0].algorithm}')}"
     text = f"scalars of {sent}; the most of the others {_sent(most)}, {apart}"
-    return Check(((text + _others_close(answers, but=most.algorithm), all_of(answers.values())),))
+    return Check(((text, all_of(answers.values())),), remark=_others_close(answers, but=most.algorithm))
 
 
 def _c3(best: Best, problem: str) -> Check:

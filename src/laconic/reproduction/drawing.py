@@ -94,7 +94,10 @@ def _syncs(best: Best, names: Sequence[str]) -> Drawn | None:
     some = [group for group in best.values() if 0 < (group.mean("syncs") or 0.0) < group.rows[0].curve.t[-1]]
     if not some:
         return None
-    chart = charts.over_time(_curves(some, "syncs"), names=names, title="Syncs", whole=True)
+    ends = [group.mean("syncs") or 0.0 for group in some]
+    log = max(ends) > DECADE * min(ends)
+    curves = _curves(some, "syncs", log=log)
+    chart = charts.over_time(curves, names=names, title=f"Syncs{' (log)' if log else ''}", log=log, whole=True)
     return Drawn(chart, "Syncs so far against t")
 
 

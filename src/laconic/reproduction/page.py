@@ -89,7 +89,7 @@ def _kind(outcome: Outcome, subject: Subject) -> str:
 
 
 def _navigation(outcome: Outcome, subject: Subject) -> Markup:
-    places = [("summary", "Verdicts" if subject.with_claims else "Summary")]
+    places = [("summary", "Verdicts" if subject.with_claims and not is_rehearsal(outcome) else "Summary")]
     places += [(panel.spec.name, panel.name) for panel in outcome.panels]
     places += [("frontier", "Bytes")] if any(map(standing, outcome.panels)) else []
     places += [("time", "Time"), ("setup", "Set-up")]
@@ -102,7 +102,7 @@ def _summary(outcome: Outcome, subject: Subject, judged: Mapping[str, Sequence[F
         tag("h2", "Summary" if is_rehearsal(outcome) or not subject.with_claims else "What holds"),
         _rehearsal(outcome),
         _not_run(outcome),
-        *((_matrix(outcome, judged), _criteria()) if subject.with_claims else ()),
+        *((_matrix(outcome, judged), _criteria(outcome)) if subject.with_claims else ()),
         tag("h3", "Regret of the tuned algorithms"),
         tag("p", "Mean ± standard deviation over seeds, each algorithm at its best setting.", class_="sub"),
         _regrets(outcome.panels),
@@ -139,13 +139,13 @@ def _matrix(outcome: Outcome, judged: Mapping[str, Sequence[Finding]]) -> Markup
 
 
 def _cell(finding: Finding) -> Markup:
-    other = ""
+    said = "a rehearsal" if finding.verdict == "not judged" else ""
     if {finding.held_out, finding.verdict} == {"holds", "fails"}:
-        other = tag("span", f"held-out seeds: {finding.held_out}", class_="small")
-    return join([chip(finding), other])
+        said = f"held-out seeds: {finding.held_out}"
+    return tag("div", chip(finding), *(tag("span", said, class_="small"),) * bool(said))
 
 
-def _criteria() -> Markup:
+def _criteria(outcome: Outcome) -> Markup:
     """The claims and when they count as reproduced, stated before any number."""
     listed = [
         tag(
@@ -160,7 +160,8 @@ def _criteria() -> Markup:
         "the paper. “Held-out seeds” is the same verdict with γ and α chosen on the first half of the seeds and judged "
         "on the other; it is shown where it is the opposite."
     )
-    heading = tag("h3", "What is claimed, and how it is judged")
+    whose = "how it is judged" + (" where it is no rehearsal" if is_rehearsal(outcome) else "")
+    heading = tag("h3", f"What is claimed, and {whose}")
     return join([heading, *(tag("p", text) for text in (how, TEST, RULE)), tag("ul", *listed, class_="criteria")])
 
 

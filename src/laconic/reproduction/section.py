@@ -63,6 +63,8 @@ def _claim(finding: Finding) -> Markup:
         details.append(f"With γ and α chosen on other seeds: {finding.held_out}.")
     if finding.verdict in ("fails", "too close to tell"):
         details.append(_places(finding.holds_at))
+    if finding.verdict == "not judged":
+        details.append("A rehearsal judges nothing.")
     return tag(
         "li",
         tag("b", finding.claim.key),
@@ -210,9 +212,6 @@ def _varied_names(panel: Panel) -> list[str]:
 
 
 def chip(finding: Finding) -> Markup:
-    """A verdict as a coloured word; narrow screens show its sign alone."""
-    said = "rehearsal: not judged" if finding.verdict == "not judged" else finding.verdict
-    word = tag("span", f" {said}", class_="word")
-    return tag(
-        "span", MARKS[finding.verdict], word, class_=f"chip {finding.verdict.replace(' ', '-')}", title=finding.numbers
-    )
+    """A verdict as coloured words with a sign."""
+    class_ = f"chip {finding.verdict.replace(' ', '-')}"
+    return tag("span", f"{MARKS[finding.verdict]} {finding.verdict}", class_=class_, title=finding.numbers)
