@@ -89,13 +89,18 @@ def _settings(panel: Panel) -> Markup:
 def _split(own: Mapping[str, Sequence[str]]) -> tuple[str, str]:
     """What is tried at several values, and what has one."""
     distinct = {key: list(dict.fromkeys(values)) for key, values in own.items()}
-    several = [f"{symbol(key)} = {', '.join(values)}" for key, values in distinct.items() if len(values) > 1]
+    several = [_together(key, values) for key, values in distinct.items() if len(values) > 1]
     single = [f"{symbol(key)} = {values[0]}" for key, values in distinct.items() if len(values) == 1]
     return "; ".join(several) or NOTHING, "; ".join(single) or NOTHING
 
 
 def _varied(values: Mapping[str, Sequence[float]]) -> str:
-    return "; ".join(f"{symbol(key)} = {', '.join(map(short, each))}" for key, each in values.items()) or NOTHING
+    return "; ".join(_together(key, list(map(short, each))) for key, each in values.items()) or NOTHING
+
+
+def _together(key: str, values: Sequence[str]) -> str:
+    """A parameter and its values, which stay in one line."""
+    return f"{symbol(key)} = {', '.join(values)}".replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _sends(algorithm: object) -> str:
