@@ -30,7 +30,9 @@ def own(path: Path, *, rewards: bool = True) -> Path:
 
 
 def test_a_problem_is_explained_in_words() -> None:
-    said = laconic("catalogue", *SMALL).stdout
+    printed = laconic("catalogue", *SMALL).stdout
+    assert max(map(len, printed.splitlines())) <= 80
+    said = " ".join(printed.split())
     assert "This rests on 60 points of 10 features." in said
     assert "Kernel: Gaussian(gamma=" in said
     assert "for 3 clients with 4 interactions each a day" in said

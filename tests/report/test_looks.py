@@ -54,6 +54,6 @@ def test_settings_of_one_algorithm_share_its_look_and_differ_by_their_markers() 
 @pytest.mark.parametrize("names", [["LaconicUCB", "DisKernelUCB"], ["DisKernelUCB", "Random", "LaconicUCB"]])
 def test_charts_and_figures_give_an_algorithm_the_same_look(names: list[str]) -> None:
     drawn = results(*(row(name, params={}) for name in names)).plot().axes[0].get_lines()
-    in_charts = {name: colour for name, colour, *_ in charts.legend(names)}
+    in_charts = {name: look.colour for name, look in charts.legend(names)}
     for name, line in zip(names, drawn, strict=False):
         assert line.get_color() == LOOKS[name].colour == in_charts[name]

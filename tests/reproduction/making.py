@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from laconic import ApproxDisKernelUCB, Cosine, DisKernelUCB, DisLinUCB, Gaussian, LaconicUCB, NKernelUCB, OneKernelUCB
+from laconic.algorithms import Random
+from laconic.datasets import data_dir
 from laconic.experiments.config import Experiment
 from laconic.experiments.grid import params
 from laconic.experiments.parts import name_of
@@ -88,13 +90,22 @@ def run_of(algorithm: Any, *, regret: float, scalars: int, seed: int = 0) -> Row
     return row(name, params=params(algorithm), regret=regret, scalars=scalars, seed=seed)
 
 
-def laconic(*, regret: float, scalars: int, seed: int = 0) -> Row:
-    """A run of our own algorithm, beside those of the paper."""
-    return run_of(LaconicUCB(), regret=regret, scalars=scalars, seed=seed)
+def runs_of(algorithm: Any, *, regret: float, scalars: int, apart: float = 0.0) -> list[Row]:
+    """A run on each of three seeds; their regrets lie so far apart around the mean."""
+    return [
+        run_of(algorithm, regret=regret + apart * step, scalars=scalars, seed=seed)
+        for seed, step in enumerate((-1.0, 0.0, 1.0))
+    ]
 
 
-def panel(*rows: Row, problem: str = "cosine", seeds: tuple[int, ...] = (0,), study: Study | None = None) -> Panel:
-    file = SpecFile(problem={"name": problem}, algorithms=[])
+def laconic(*, regret: float, scalars: int, apart: float = 0.0) -> list[Row]:
+    """Runs of our own algorithm, beside those of the paper."""
+    return runs_of(LaconicUCB(), regret=regret, scalars=scalars, apart=apart)
+
+
+def panel(*rows: Row, problem: str = "cosine", study: Study | None = None, rehearsal: bool = False) -> Panel:
+    file = SpecFile(problem={"name": problem}, algorithms=[], rehearsal=rehearsal)
+    seeds = tuple(sorted({each.seed for each in rows}))
     experiment = Experiment(
         algorithms=tuple(SETTINGS.values()), problem=Cosine(), clients=10, rounds=10, seeds=seeds, runtime="lockstep"
     )
@@ -104,7 +115,7 @@ def panel(*rows: Row, problem: str = "cosine", seeds: tuple[int, ...] = (0,), st
 
 
 def five(**changes: tuple[float, int]) -> list[Row]:
-    """A run of each of the five, for which every claim holds unless a regret and scalars are changed."""
+    """Runs of each of the five, for which every claim holds unless a regret and scalars are changed."""
     numbers = {
         "OneKernelUCB": (10.0, 1000),
         "DisKernelUCB": (11.0, 900),
@@ -112,17 +123,27 @@ def five(**changes: tuple[float, int]) -> list[Row]:
         "NKernelUCB": (30.0, 0),
         "DisLinUCB": (40.0, 50),
     }
-    return [run_of(SETTINGS[k], regret=r, scalars=s) for k, (r, s) in (numbers | changes).items()]
+    return [each for k, (r, s) in (numbers | changes).items() for each in runs_of(SETTINGS[k], regret=r, scalars=s)]
+
+
+def random_arms(*, regret: float, apart: float = 0.0) -> list[Row]:
+    """Runs that learn nothing."""
+    return runs_of(Random(), regret=regret, scalars=0, apart=apart)
 
 
 def subject() -> Subject:
     return Subject(
-        title="A <paper>", about="its authors", profile="profile small", command="laconic …", with_claims=True
+        title="A <paper>",
+        about="its authors, from /home/someone/papers/a.toml",
+        profile="profile small",
+        command="laconic run /home/someone/papers/a.toml",
+        with_claims=True,
     )
 
 
 def with_absent(outcome: Outcome) -> Outcome:
     """The same and a problem whose data is not here."""
     file = SpecFile(problem={"name": "magic"}, algorithms=[], title="MagicTelescope")
-    missing = Absent(Spec("figure-2a-magic", file=file), why="magic: no magic04.data; try: laconic data fetch magic")
+    why = f"magic: no magic04.data in {data_dir()}, nor in /home/someone/data/uci; try: laconic data fetch magic"
+    missing = Absent(Spec("figure-2a-magic", file=file), why=why)
     return replace(outcome, absent=(missing,))

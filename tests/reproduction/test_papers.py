@@ -62,6 +62,13 @@ def test_a_profile_sets_the_sizes(profile: str, size: int, runs: int) -> None:
     assert len(experiment.algorithms) * len(experiment.seeds) == runs
 
 
+def test_the_quick_profile_is_a_rehearsal_and_so_are_the_files_that_it_leaves() -> None:
+    rehearsed = {name: LI2022.under(name).figures[0].file.rehearsal for name in LI2022.file.profiles}
+    assert rehearsed == {"quick": True, "half": False, "paper": False}
+    quick = LI2022.under("quick").figures[0]
+    assert "rehearsal = true" in quick.written(quick.experiment())
+
+
 def test_some_figures_can_be_asked_for_by_problem() -> None:
     assert [spec.name for spec in LI2022.only(["Yelp", "cosine"]).figures] == ["figure-1a-cosine", "figure-3b-yelp"]
 

@@ -12,43 +12,65 @@ from laconic.reproduction.claims import findings
 from laconic.reproduction.conduct import Outcome
 from laconic.reproduction.standing import standing
 from laconic.reproduction.summary import summary
-from tests.reproduction.making import five, laconic, panel, run_of
+from tests.reproduction.making import five, laconic, panel, random_arms, runs_of
 
 
 def test_it_is_non_dominated_when_nobody_loses_no_more_and_sends_no_more() -> None:
-    found = standing(panel(*five(), laconic(regret=11.5, scalars=10)))
+    found = standing(panel(*five(), *laconic(regret=11.5, scalars=10)))
     assert found is not None
     assert found.verdict == "non-dominated"
-    assert "with less regret: OneKernelUCB (regret 10.0 for 8.00 kB), DisKernelUCB" in found.text
-    assert "with fewer bytes: NKernelUCB (regret 30.0 for no bytes)" in found.text
+    assert "with less regret: OneKernelUCB (regret 10.0 ± 0.0 for 8.00 kB), DisKernelUCB" in found.text
+    assert "with fewer bytes: NKernelUCB (regret 30.0 ± 0.0 for no bytes)" in found.text
 
 
 def test_it_is_dominated_by_all_that_are_no_worse_in_both_with_their_numbers() -> None:
-    found = standing(panel(*five(), laconic(regret=12.0, scalars=300)))
+    found = standing(panel(*five(), *laconic(regret=12.0, scalars=300)))
     assert found is not None
     assert found.verdict == "dominated"
     assert found.text == (
-        "LaconicUCB (regret 12.0 for 2.40 kB) is dominated by ApproxDisKernelUCB (regret 12.0 for 1.60 kB)."
+        "LaconicUCB (regret 12.0 ± 0.0 for 2.40 kB) is dominated by ApproxDisKernelUCB (regret 12.0 ± 0.0 for 1.60 kB)."
     )
 
 
 def test_those_that_need_a_round_trip_a_decision_do_not_count() -> None:
-    asking = run_of(AskServer(), regret=1.0, scalars=1)
-    found = standing(panel(*five(), asking, laconic(regret=11.5, scalars=10)))
+    asking = runs_of(AskServer(), regret=1.0, scalars=1)
+    found = standing(panel(*five(), *asking, *laconic(regret=11.5, scalars=10)))
     assert found is not None
     assert found.verdict == "non-dominated"
     assert "AskServer" not in found.text
 
 
+def test_it_is_too_close_to_tell_where_the_seeds_disagree() -> None:
+    found = standing(panel(*five(), *laconic(regret=12.5, scalars=300, apart=2.0)))
+    assert found is not None
+    assert found.verdict == "too close to tell"
+    assert "dominated by ApproxDisKernelUCB (regret 12.0 ± 0.0 for 1.60 kB)" in found.text
+
+
+def test_more_bytes_than_everybody_and_less_regret_are_not_dominated_however_few_the_bytes_differ() -> None:
+    found = standing(panel(*five(), *laconic(regret=9.0, scalars=1001)))
+    assert found is not None
+    assert found.verdict == "non-dominated"
+
+
+def test_random_arms_are_no_rival_and_a_rehearsal_judges_nothing() -> None:
+    rows = [*five(), *laconic(regret=11.5, scalars=10), *random_arms(regret=50.0)]
+    found = standing(panel(*rows, rehearsal=True))
+    assert found is not None
+    assert found.verdict == "not judged"
+    assert found.text.startswith("LaconicUCB is not judged: regret 11.5 ± 0.0 for 80 B")
+    assert "Random" not in found.text
+
+
 def test_nothing_is_said_where_it_did_not_run_or_ran_alone() -> None:
     assert standing(panel(*five())) is None
-    assert standing(panel(laconic(regret=1.0, scalars=1))) is None
+    assert standing(panel(*laconic(regret=1.0, scalars=1))) is None
 
 
 @pytest.mark.parametrize(("regret", "scalars"), [(1.0, 1), (99.0, 10**6)])
 def test_the_papers_claims_are_judged_on_the_papers_five(regret: float, scalars: int) -> None:
     rows = five()
-    without, with_ours = findings(panel(*rows)), findings(panel(*rows, laconic(regret=regret, scalars=scalars)))
+    without, with_ours = findings(panel(*rows)), findings(panel(*rows, *laconic(regret=regret, scalars=scalars)))
     assert [(each.verdict, each.numbers) for each in without] == [(each.verdict, each.numbers) for each in with_ours]
 
 

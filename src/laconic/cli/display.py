@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions
     from rich.progress import Progress as Bars
     from rich.table import Table as RichTable
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from laconic.experiments.runner import Begun, Event, Finished, Watch
     from laconic.experiments.verdict import Verdict
     from laconic.report.table import Table
+
+EDGES, BETWEEN = 2, 3  # what rich puts around a table, and between two columns
 
 
 def nothing(event: Event) -> None:
@@ -138,17 +141,37 @@ def _escaped(text: str) -> str:
     return escape(text)
 
 
-def rich_table(table: Table) -> RichTable:
-    """The table for a terminal."""
+def rich_table(table: Table) -> Any:
+    """The table for a terminal, in as many of its columns as that has room for."""
+    return _Fitted(table)
+
+
+@dataclass(frozen=True)
+class _Fitted:
+    """What rich asks for its lines once it knows how wide they may be."""
+
+    table: Table
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable]:
+        yield from map(_rich_table, self.table.fitted(options.max_width - EDGES, gap=BETWEEN))
+
+
+def _rich_table(table: Table) -> RichTable:
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
 
     shown = RichTable(
-        title=table.caption, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD, pad_edge=False
+        title=table.caption or None,
+        title_justify="left",
+        title_style="bold",
+        caption=f"without {', '.join(table.left_out)}" if table.left_out else None,
+        caption_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
     )
     for index, header in enumerate(table.headers):
-        shown.add_column(header, justify="right" if index else "left", overflow="fold")
+        shown.add_column(header, justify="right" if index else "left", no_wrap=True)
     for row in table.rows:
         shown.add_row(*map(Text, row))  # as text: brackets in a label are no markup
     return shown

@@ -66,13 +66,15 @@ def reproduce(
     from laconic.reproduction.papers import read_paper
 
     found = read_paper(paper)
-    chosen = found.under(profile).only([name for each in only or () for name in each.split(",") if name.strip()])
+    wanted = [name.strip() for each in only or () for name in each.split(",") if name.strip()]
+    chosen = found.under(profile).only(wanted)
+    some = f" --only {','.join(wanted)}" if wanted else ""
     folder = out or Path(f"{found.name}-{profile.strip().lower()}")
     subject = Subject(
         title=found.file.title,
         about=f"{found.file.authors}. {found.file.venue}",
         profile=f"profile {profile.strip().lower()}: {found.file.profiles[profile.strip().lower()].about}",
-        command=f"laconic reproduce {found.name} --profile {profile.strip().lower()} --out {folder}",
+        command=f"laconic reproduce {found.name} --profile {profile.strip().lower()}{some} --out DIR",
         with_claims=True,
     )
     sweeping = sweep.Sweeping(folder, jobs=jobs, engine=engine, address=address, as_json=as_json, quiet=quiet)

@@ -38,9 +38,9 @@ def run(
     spec = read_spec(file)
     subject = Subject(
         title=spec.title,
-        about=f"{file}",
+        about=file.name,
         profile="",
-        command=f"laconic run {file} --out {out}",
+        command=f"laconic run {file.name} --out DIR",
         with_claims=spec.file.paper is not None,
     )
     sweeping = sweep.Sweeping(out, jobs=jobs, engine=engine, address=address, as_json=as_json, quiet=quiet)

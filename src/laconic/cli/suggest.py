@@ -61,6 +61,7 @@ def suggest(
     """
     from laconic.checks import require_whole
     from laconic.cli.display import as_json as to_json
+    from laconic.report.table import wrapped
     from laconic.suggestion import suggest as suggest_from
     from laconic.suggestion import suggest_for
     from laconic.suggestion.reading import is_sample, read_sample
@@ -76,7 +77,7 @@ def suggest(
         _refuse_reward(reward)
         found = suggest_for(subject, sample=sample, kernel=kernel, clients=clients, traffic=traffic, seed=seed)
     kept = [] if out is None else _keep(found, out)
-    typer.echo(to_json(found.to_dict()) if as_json else found.explain())
+    typer.echo(to_json(found.to_dict()) if as_json else wrapped(found.explain()))
     if kept:
         typer.echo(f"wrote {', '.join(kept)}", err=True)
 

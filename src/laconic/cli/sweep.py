@@ -89,6 +89,8 @@ class Sweeping:
             raise LaconicError(f"{len(outcome.failures)} runs failed, the first with: {outcome.failures[0].why}")
 
     def _say(self, outcome: Outcome, *, files: Sequence[Path], with_claims: bool) -> None:
+        from laconic.report.table import wrapped
+
         if self.as_json:
             from laconic.cli.display import as_json
 
@@ -98,9 +100,9 @@ class Sweeping:
             typer.echo(_tuned(outcome).text())
             typer.echo(f"\n{_sent(outcome).text()}")
         if with_claims:
-            typer.echo(f"\n{_claims(outcome).text()}")
+            typer.echo(f"\n{_claims(outcome).text()}{_rehearsal(outcome)}")
         for text in _standings(outcome):
-            typer.echo(f"\n{text}")
+            typer.echo(f"\n{wrapped(text)}")
         for each in outcome.absent:
             typer.echo(f"\nnot run: {each.why}")
         typer.echo(f"\nreport: {files[0]} (and {len(files) - 1} files beside it)")
@@ -186,9 +188,16 @@ def _claims(outcome: Outcome) -> Table:
 
     found: dict[str, dict[str, str]] = {}
     for each in verdicts(outcome):
-        found.setdefault(each["problem"], {})[each["claim"]] = each["verdict"]
+        short = each["verdict"].removesuffix(" to tell")  # so that four fit beside each other
+        found.setdefault(each["problem"], {})[each["claim"]] = short
     keys = list(dict.fromkeys(key for each in found.values() for key in each))
     return Table(("claims", *keys), rows=tuple((problem, *each.values()) for problem, each in found.items()))
+
+
+def _rehearsal(outcome: Outcome) -> str:
+    from laconic.reproduction.evidence import is_rehearsal
+
+    return "\na rehearsal judges nothing; try --profile half" if is_rehearsal(outcome) else ""
 
 
 @contextmanager

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 WAITING = ("AskServer",)
 BEST, BUT_FOR_WAITING = "●", "○"
 LEGEND = (
-    f"{BEST} no other setting has both less regret and fewer bytes\n"
+    f"{BEST} non-dominated: no other setting has both no more regret and no more bytes\n"
     f"{BUT_FOR_WAITING} beaten only by settings that ask the server at every decision"
 )
 
@@ -110,7 +110,7 @@ class Frontier:
     def table(self) -> Table:
         """One line a setting."""
         headers = ("setting", "regret", "bytes", "best", "round trip")
-        return Table(headers, rows=tuple(map(_cells, self.points)), caption=self.results.title())
+        return Table(headers, tuple(map(_cells, self.points)), caption=self.results.title(), ranks=(0, 0, 0, 0, 1))
 
     def plot(self) -> Figure:
         """Regret against bytes on a log axis, with a line through the best of those that need no round trips."""
@@ -236,6 +236,13 @@ def dominates(one: Group, other: Group, *, cost: str = "bytes") -> bool:
     """Whether the mean regret and the mean cost of the one are no larger than those of the other, and not the same."""
     mine, theirs = ((group.mean("regret") or 0.0, group.mean(cost) or 0.0) for group in (one, other))
     return mine != theirs and mine[0] <= theirs[0] and mine[1] <= theirs[1]
+
+
+def on_the_line(groups: Sequence[Group], *, cost: str = "bytes") -> list[bool]:
+    """Of each group whether it is non-dominated among all that choose without a round trip, and does so itself."""
+    rivals = [group for group in groups if group.algorithm not in WAITING]
+    beaten = [any(dominates(rival, group, cost=cost) for rival in rivals) for group in groups]
+    return [group.algorithm not in WAITING and not each for group, each in zip(groups, beaten, strict=True)]
 
 
 def family_of(group: Group) -> str:

@@ -32,6 +32,7 @@ class SpecFile(ConfigFile, frozen=True, forbid_unknown_fields=True, omit_default
     title: str | None = None
     figure: str | None = None
     paper: str | None = None  # whose claims are checked on the results
+    rehearsal: bool = False  # True where it is too small to judge a claim by
     sensitivity: list[dict[str, Any]] = msgspec.field(default_factory=list)
 
 
@@ -43,6 +44,7 @@ class Profile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rounds: int | None = None
     seeds: list[int] | None = None
     grid: dict[str, list[float]] = msgspec.field(default_factory=dict)
+    rehearsal: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,7 @@ class Spec:
         """The same experiment at the profile's sizes."""
         sizes = {name: getattr(profile, name) for name in ("clients", "rounds", "seeds")}
         given = {name: value for name, value in sizes.items() if value is not None}
+        given["rehearsal"] = profile.rehearsal
         return Spec(self.name, file=msgspec.structs.replace(self.file, **given), grid=profile.grid)
 
     @cached_property

@@ -16,7 +16,7 @@ from typing import Any
 from laconic.errors import InputError
 from laconic.report.figures import FAINT, INK
 from laconic.report.looks import GREY as RULE
-from laconic.report.looks import looks
+from laconic.report.looks import SHAPES, Look, looks
 
 Record = dict[str, Any]
 Altair = Any  # its own types are too many to check
@@ -58,20 +58,21 @@ def frontier(
 ) -> Chart:
     """Regret against scalars, or bytes, of every setting; those that send nothing are levels.
 
-    Points have this cost, regret, setting, tuned and best (none is better in both); levels have regret and setting.
+    Points have this cost, regret, setting, tuned and best (non-dominated: filled, and on the line); levels have regret
+    and setting.
     """
     alt = _altair()
     x = _log_axis(cost, [each[cost] for each in points], x=True).title(f"{cost} sent (log)")
     y = _regret_axis(_regret_scale([each["regret"] for each in (*points, *levels)])).title("regret")
     base = alt.Chart(alt.NamedData(_key(title)), title=title).encode(x=x, y=y)
     front = base.transform_filter("datum.best").mark_line(
-        interpolate="step-after", color=MUTED, strokeDash=[3, 3], strokeWidth=1
+        interpolate="step-after", color=INK, strokeDash=[4, 3], strokeWidth=1.2
     )
-    dots = base.mark_point(filled=True, strokeWidth=1.2).encode(
-        color=_colour(names),
-        opacity=alt.condition("datum.tuned", alt.value(1.0), alt.value(0.5)),
+    dots = base.mark_point(strokeWidth=1.4, opacity=1).encode(
+        stroke=_colour(names, channel="Stroke"),
+        fill=alt.condition("datum.best", _colour(names, channel="Fill"), alt.value("white")),
+        shape=_shape(names),
         size=alt.condition("datum.tuned", alt.value(150), alt.value(46)),
-        stroke=alt.condition("datum.tuned", alt.value(INK), alt.value(None)),
         tooltip=_point_tooltip(cost),
     )
     lines = _level_lines(f"{_key(title)}_levels", names, y=y)
@@ -108,12 +109,13 @@ def _against(
     base = alt.Chart(alt.NamedData(_key(title)), title=title).encode(x=x, color=_colour(names))
     line = base.mark_line(strokeWidth=1.6).encode(strokeDash=_dash(names))
     size = alt.condition("datum.base", alt.value(110), alt.value(40))
-    return base, [line, base.mark_point(filled=True, opacity=1).encode(size=size, tooltip=_point_tooltip())]
+    dots = base.mark_point(filled=True, opacity=1)
+    return base, [line, dots.encode(size=size, shape=_shape(names), tooltip=_point_tooltip())]
 
 
-def legend(names: Sequence[str]) -> list[tuple[str, str, Sequence[int]]]:
-    """Each name with its colour and dashes, for a legend beside the charts."""
-    return [(name, look.colour, look.dash) for name, look in looks(names).items()]
+def legend(names: Sequence[str]) -> list[tuple[str, Look]]:
+    """Each name with its look, for a legend beside the charts."""
+    return list(looks(names).items())
 
 
 def in_page(chart: Chart) -> str:
@@ -245,33 +247,45 @@ def _legend_strip(names: Sequence[str], *, width: int) -> Altair:
     """A legend of our own: Vega's would list colours and dashes apart."""
     alt = _altair()
     entries = list(_placed(names))
-    base = alt.Chart(alt.Data(values=entries)).encode(
-        x=alt.X("x:Q", scale=alt.Scale(domain=[0, width], nice=False), axis=None), y=alt.value(10)
-    )
+    scale = alt.Scale(domain=[0, width], nice=False)
+    base = alt.Chart(alt.Data(values=entries)).encode(x=alt.X("x:Q", scale=scale, axis=None), y=alt.value(10))
     line = base.mark_rule(strokeWidth=2.4).encode(
         x2="x2:Q", color=alt.Color("colour:N", scale=None), strokeDash=alt.StrokeDash("dash:N", scale=None)
     )
     text = base.mark_text(align="left", dx=38, fontSize=12, font=FONT, color=INK).encode(text="algorithm:N")
-    return alt.layer(line, text).properties(width=width, height=20)
+    mark = base.mark_point(filled=True, opacity=1, size=60).encode(
+        x=alt.X("middle:Q", scale=scale, axis=None),
+        color=alt.Color("colour:N", scale=None),
+        shape=alt.Shape("shape:N", scale=None),
+    )
+    return alt.layer(line, mark, text).properties(width=width, height=20)
 
 
 def _placed(names: Sequence[str]) -> Iterator[Record]:
     x = 0.0
-    for name, colour, dash in legend(names):
-        yield {"algorithm": name, "x": x, "x2": x + 32, "colour": colour, "dash": list(dash)}
+    for name, look in legend(names):
+        place = {"algorithm": name, "x": x, "x2": x + 32, "middle": x + 16}
+        yield place | {"colour": look.colour, "dash": list(look.dash), "shape": SHAPES[look.shape]}
         x += 70 + 7.2 * len(name)
 
 
-def _colour(names: Sequence[str]) -> Any:
+def _colour(names: Sequence[str], *, channel: str = "Color") -> Any:
     alt = _altair()
-    colours = [colour for _, colour, _ in legend(names)]
-    return alt.Color("algorithm:N", legend=None, scale=alt.Scale(domain=list(names), range=colours))
+    colours = [look.colour for _, look in legend(names)]
+    scale = alt.Scale(domain=list(names), range=colours)
+    return getattr(alt, channel)("algorithm:N", legend=None, scale=scale)
 
 
 def _dash(names: Sequence[str]) -> Any:
     alt = _altair()
-    dashes = [list(dash) for _, _, dash in legend(names)]
+    dashes = [list(look.dash) for _, look in legend(names)]
     return alt.StrokeDash("algorithm:N", legend=None, scale=alt.Scale(domain=list(names), range=dashes))
+
+
+def _shape(names: Sequence[str]) -> Any:
+    alt = _altair()
+    shapes = [SHAPES[look.shape] for _, look in legend(names)]
+    return alt.Shape("algorithm:N", legend=None, scale=alt.Scale(domain=list(names), range=shapes))
 
 
 def _time() -> Any:

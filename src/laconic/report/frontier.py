@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -11,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from laconic.report.explained import frontier_explained
 from laconic.report.figures import FAINT, INK, blank
 from laconic.report.looks import looks
 from laconic.report.table import amount, number
@@ -18,6 +20,7 @@ from laconic.report.table import amount, number
 #: Of variants of an algorithm, which share its colour; of other outlines than all algorithms have.
 VARIANTS = ("X", "*", "p", "h", "8", "d")
 LARGE, SMALL = 62.0, 30.0
+LETTERS = 150  # of a line below the figure
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,7 @@ class _Look:
 
 def regret_against_bytes(dots: Sequence[Dot], *, title: str) -> Figure:
     """Regret against bytes on a log axis; what sends nothing is a level, and a line joins what is marked."""
-    figure = blank(9.6, 5.6)
+    figure = blank(9.6, 6.2)
     axes = figure.subplots()
     looks = _looks(dots)
     talking = [dot for dot in dots if dot.bytes > 0]
@@ -59,6 +62,8 @@ def regret_against_bytes(dots: Sequence[Dot], *, title: str) -> Figure:
     handles = [*(look.handle(_named(family, talking)) for family, look in _shown(looks, talking)), _line_handle()]
     figure.legend(handles=handles, loc="outside right upper", frameon=False, fontsize=8.5)
     figure.suptitle(title, x=0.01, ha="left", fontsize=11.5, color=INK)
+    said = fill(frontier_explained(waiting=any(dot.waits for dot in dots)), width=LETTERS)
+    figure.supxlabel(said, x=0.01, ha="left", fontsize=8.5, color=INK)
     return figure
 
 
@@ -115,7 +120,7 @@ _LINE: dict[str, Any] = {"color": INK, "linewidth": 1.1, "linestyle": (0, (4, 2)
 
 
 def _line_handle() -> Line2D:
-    return Line2D([], [], label="none beats these in both,\nchoosing without a round trip", **_LINE)
+    return Line2D([], [], label="non-dominated", **_LINE)
 
 
 def _draw_level(axes: Axes, dot: Dot, colour: str) -> None:

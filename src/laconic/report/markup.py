@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -32,7 +33,30 @@ def join(pieces: Iterable[str]) -> Markup:
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]], *, class_: str = "") -> Markup:
-    """A table that scrolls sideways where it is wider than the page; its first column is text, the others numbers."""
-    head = tag("thead", tag("tr", *(tag("th", each, scope="col") for each in headers)))
-    body = tag("tbody", *(tag("tr", tag("th", row[0], scope="row"), *(tag("td", x) for x in row[1:])) for row in rows))
+    """A table whose first column is text and whose others are numbers.
+
+    Where there is no room for its columns, the page's script makes each row a list of its own, every cell with its
+    header; without scripts it scrolls inside its box.
+    """
+    head = tag("thead", tag("tr", *(tag("th", breakable(each), scope="col") for each in headers)))
+    body = tag("tbody", *(_row(headers, row) for row in rows))
     return tag("div", tag("table", head, body, class_=class_), class_="scroll")
+
+
+def _row(headers: Sequence[str], cells: Sequence[str]) -> Markup:
+    named = zip(headers[1:], cells[1:], strict=True)
+    return tag("tr", tag("th", cells[0], scope="row"), *(tag("td", cell, data_label=each) for each, cell in named))
+
+
+def breakable(name: str) -> Markup:
+    """A name that may go on in the next line where a word of it begins, as in Dis|Kernel|UCB.
+
+    >>> breakable("DisLinUCB")
+    'Dis<wbr>Lin<wbr>UCB'
+    """
+    return Markup(re.sub(r"(?<=[a-z])(?=[A-Z])", "<wbr>", escape(name, quote=False)))
+
+
+def folded(summary: str, content: Markup) -> Markup:
+    """What only some readers want, behind a line to click."""
+    return tag("details", tag("summary", summary), content, class_="more")

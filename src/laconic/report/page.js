@@ -1,3 +1,12 @@
+// Tables whose columns have no room are stacked, a list a row, for as long as they have none.
+const fit = box => {
+  const shown = box.firstElementChild;
+  shown.classList.remove("stacked");
+  shown.classList.toggle("stacked", box.scrollWidth > box.clientWidth);
+};
+const fitAll = () => document.querySelectorAll(".scroll").forEach(fit);
+fitAll();
+window.addEventListener("resize", fitAll);
 // Draws every chart of the page in turn; the specification of each lies beside its place.
 (async () => {
   const options = {renderer: "svg", config: LOOK, tooltip: {theme: "light"}, downloadFileName: "laconic",
@@ -10,7 +19,11 @@
   // A folded chart has no width yet: it is drawn when it is unfolded.
   const hidden = figure => figure.closest("details:not([open])");
   for (const details of document.querySelectorAll("details"))
-    details.addEventListener("toggle", () => details.open && details.querySelectorAll(".chart").forEach(draw));
+    details.addEventListener("toggle", () => {
+      if (!details.open) return;
+      details.querySelectorAll(".scroll").forEach(fit);
+      details.querySelectorAll(".chart").forEach(draw);
+    });
   window.addEventListener("beforeprint", () => document.querySelectorAll("details").forEach(each => each.open = true));
   for (const figure of document.querySelectorAll(".chart"))
     if (!hidden(figure)) await draw(figure);

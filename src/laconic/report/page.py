@@ -13,10 +13,12 @@ HERE = Path(__file__).parent
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; img-src data: blob:"
 
 
-def chart(drawn: charts.Chart, *, label: str) -> Markup:
-    """A place for a chart, which the page's script fills."""
+def chart(drawn: charts.Chart, *, label: str, note: str = "") -> Markup:
+    """A place for a chart, which the page's script fills, and what is to be said below it."""
     spec = tag("script", Markup(charts.in_page(drawn)), type="application/json")
-    return tag("figure", tag("div", class_="plot", role="img", aria_label=label), spec, class_="chart")
+    plot = tag("div", class_="plot", role="img", aria_label=label)
+    below = (tag("figcaption", note),) * bool(note)
+    return tag("figure", plot, spec, *below, class_="chart")
 
 
 def document(*body: str, title: str) -> str:

@@ -1,7 +1,8 @@
 """The claims of the paper's Experiments section, and the criteria by which the program judges them: `CLAIMS`.
 
-Each is judged per problem by means over seeds, every algorithm at its tuned setting, and is *not tested* where the
-problem or one of its algorithms did not run. Settings are tuned by regret, never by a verdict.
+Each is judged per problem, paired over seeds, every algorithm at its tuned setting among those that are evidence. It is
+*not tested* where the problem or one of its algorithms did not run or shows nothing, and *not judged* in a rehearsal.
+Settings are tuned by regret, never by a verdict.
 """
 
 from __future__ import annotations
@@ -15,45 +16,56 @@ from laconic.experiments.tuning import best_of, held_out
 from laconic.experiments.verdict import ALWAYS, APPROX, EXACT, FRACTION, LINEAR, NEAR, NEVER
 from laconic.report.table import amount, number, spread
 from laconic.reproduction.conduct import Panel
+from laconic.reproduction.evidence import evidence, that_count
 from laconic.reproduction.naming import TUNED, setting, symbol
+from laconic.reproduction.paired import FEWEST, LEVEL, Answer, all_of, at_most, ratio
 
 LITTLE = 0.1  # of DisKernelUCB's scalars: what counts as communicating little
 NON_LINEAR = ("cosine", "mushroom", "movielens")  # where the paper has DisLinUCB worse than NKernelUCB
 FIVE = (ALWAYS, EXACT, APPROX, NEVER, LINEAR)
 
 Best = Mapping[str, Group]
-Verdict = Literal["reproduced", "not reproduced", "not tested"]
+Verdict = Literal["holds", "fails", "too close to tell", "not tested", "not judged"]
+SIGNS = {"holds": "✓", "fails": "✗", "too close to tell": "?"}
 
 
 @dataclass(frozen=True)
 class Check:
-    """Whether a claim holds for one choice of settings: each part of its criterion with the numbers that decide."""
+    """What can be said of a claim for one choice of settings: each part of its criterion with its numbers."""
 
-    parts: tuple[tuple[str, bool], ...]
+    parts: tuple[tuple[str, Answer], ...]
+    remark: str = ""  # who else decides, beside those whose numbers are given
 
     @property
-    def holds(self) -> bool:
-        """Whether all parts do."""
-        return all(fulfilled for _, fulfilled in self.parts)
+    def answer(self) -> Answer:
+        """What can be said of all parts at once."""
+        return all_of(answer for _, answer in self.parts)
 
     @property
     def numbers(self) -> str:
-        """The parts in words; where there are several, with a sign for which of them hold."""
+        """The parts in words."""
+        return "; ".join(text for text, _ in self.parts)
+
+    @property
+    def judged(self) -> str:
+        """The parts in words, and what can be said of them: where there are several, by a sign each."""
         if len(self.parts) == 1:
-            return self.parts[0][0]
-        return "; ".join(f"{'✓' if fulfilled else '✗'} {text}" for text, fulfilled in self.parts)
+            return self.numbers + self.remark
+        return "; ".join(f"{SIGNS[answer]} {text}" for text, answer in self.parts)
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says, when it counts as reproduced, and whose other settings are tried where it fails."""
+    """What the paper says, when it holds, and whose other settings are tried where it does not."""
 
     key: str
     text: str
     criterion: str
     check: Callable[[Best, str], Check]
     subject: str
-    needs: tuple[str, ...] = FIVE
+    about: tuple[str, ...]  # without evidence of these there is nothing to judge
+    against: Callable[[str], tuple[str, ...]]  # nor without any of these, by problem
+    may_fail: tuple[str, ...] = ()  # who counts also where it plays as random arms do, as that is what is claimed
 
 
 @dataclass(frozen=True)
@@ -78,36 +90,54 @@ def untested(why: str) -> list[Finding]:
 
 
 def _find(claim: Claim, panel: Panel) -> Finding:
-    best = best_of(panel.results)
-    absent = [name for name in claim.needs if name not in best]
+    every, problem = best_of(panel.results), panel.results.problem
+    absent = [name for name in FIVE if name not in every]
     if absent:
         return Finding(claim, "not tested", f"no finished runs of {', '.join(absent)}")
-    problem = panel.results.problem
+    if panel.spec.file.rehearsal:
+        return Finding(claim, "not judged", claim.check(every, problem).numbers)
+    best = best_of(evidence(panel, may_fail=claim.may_fail))
+    missing = _missing(claim, best, problem)
+    if missing:
+        return Finding(claim, "not tested", f"every setting of {' and '.join(missing)} was set aside")
     check = claim.check(best, problem)
     return Finding(
         claim,
-        "reproduced" if check.holds else "not reproduced",
-        check.numbers,
+        check.answer,
+        check.judged + _remark(best),
         held_out=_on_other_seeds(claim, panel),
-        holds_at=() if check.holds else tuple(_where(claim, panel, best)),
+        holds_at=() if check.answer == "holds" else tuple(_where(claim, panel, best)),
     )
+
+
+def _missing(claim: Claim, best: Best, problem: str) -> list[str]:
+    """Of whom there is no evidence, so that the claim cannot be judged."""
+    absent = [name for name in claim.about if name not in best]
+    rivals = claim.against(problem)
+    return absent if any(name in best for name in rivals) else list(dict.fromkeys((*absent, *rivals)))
+
+
+def _remark(best: Best) -> str:
+    few = min(len(group.rows) for group in best.values()) < FEWEST
+    return "; one seed, of which nothing can be told" if few else ""
 
 
 def _on_other_seeds(claim: Claim, panel: Panel) -> Verdict:
     """The verdict when settings are chosen on one half of the seeds and judged on the other."""
-    honest = held_out(panel.results)
+    honest = held_out(evidence(panel, may_fail=claim.may_fail))
     best = {} if honest is None else best_of(honest.results)
-    if any(name not in best for name in claim.needs):
-        return "not tested"
-    return "reproduced" if claim.check(best, panel.results.problem).holds else "not reproduced"
+    problem = panel.results.problem
+    return "not tested" if _missing(claim, best, problem) else claim.check(best, problem).answer
 
 
 def _where(claim: Claim, panel: Panel, best: Best) -> Iterator[str]:
-    """The settings tried at which the claim holds."""
-    for said, settings in _alternatives(claim, panel, best):
-        if claim.check(settings, panel.results.problem).holds:
-            silent = [name for name in (EXACT, APPROX) if not _mean(settings[name], "syncs")]
-            yield f"{said} (where {' and '.join(silent)} never synced)" if silent else said
+    """The settings tried at which the claim holds, all of them evidence."""
+    problem = panel.results.problem
+    for said, settings in _alternatives(claim, panel, {**best_of(panel.results), **best}):
+        kept = that_count(panel, list(settings.values()), may_fail=claim.may_fail)
+        counting = {group.algorithm: group for group in kept}
+        if not _missing(claim, counting, problem) and claim.check(counting, problem).answer == "holds":
+            yield said
 
 
 def _alternatives(claim: Claim, panel: Panel, best: Best) -> Iterator[tuple[str, Best]]:
@@ -148,40 +178,64 @@ def _varied(panel: Panel) -> dict[tuple[str, float], dict[str, Group]]:
 
 
 def _c1(best: Best, problem: str) -> Check:
-    rival = min((best[name] for name in FIVE if name != ALWAYS), key=lambda group: _mean(group, "regret"))
-    behind = _mean(rival, "regret") - _mean(best[ALWAYS], "regret")
-    apart = "as much" if behind == 0 else f"{number(abs(behind))} {'more' if behind > 0 else 'less'}"
-    others = f"the smallest of the others {_regret(rival)}, {rival.algorithm}: {apart}"
-    return Check(((f"regret of OneKernelUCB {_regret(best[ALWAYS])}; {others}", behind >= 0),))
+    rivals = sorted((best[name] for name in FIVE if name != ALWAYS and name in best), key=_regret_of)
+    answers = {group.algorithm: at_most(best[ALWAYS], group, metric="regret") for group in rivals}
+    least = rivals[0]
+    apart = f"{least.algorithm}, {_times(least, best[ALWAYS], 'regret')}"
+    text = f"regret of OneKernelUCB {_regret(best[ALWAYS])}; the smallest of the others {_regret(least)}, {apart}"
+    return Check(((text, all_of(answers.values())),), remark=_others_close(answers, but=least.algorithm))
 
 
 def _c2(best: Best, problem: str) -> Check:
-    least = min((best[ALWAYS], best[EXACT]), key=lambda group: _mean(group, "scalars"))
-    most = max((best[name] for name in (APPROX, NEVER, LINEAR)), key=lambda group: _mean(group, "scalars"))
+    loud = sorted((best[ALWAYS], best[EXACT]), key=_scalars_of)
+    others = sorted((best[name] for name in (APPROX, NEVER, LINEAR) if name in best), key=_scalars_of)
+    answers = {
+        quiet.algorithm: all_of(at_most(quiet, each, metric="scalars", strictly=True) for each in loud)
+        for quiet in others
+    }
     sent = ", ".join(f"{name} {_sent(best[name])}" for name in (ALWAYS, EXACT))
-    numbers = f"scalars of {sent}; the most of the others {_sent(most)}, {most.algorithm}"
-    return Check(((numbers, _mean(least, "scalars") > _mean(most, "scalars")),))
+    most = others[-1]
+    apart = f"{most.algorithm}, {_times(most, loud[0], 'scalars', of=f' those of {loud[0].algorithm}')}"
+    text = f"scalars of {sent}; the most of the others {_sent(most)}, {apart}"
+    return Check(((text, all_of(answers.values())),), remark=_others_close(answers, but=most.algorithm))
 
 
 def _c3(best: Best, problem: str) -> Check:
-    linear, exact, rival = best[LINEAR], best[EXACT], best[NEVER if problem in NON_LINEAR else EXACT]
-    little = _mean(linear, "scalars") <= LITTLE * _mean(exact, "scalars")
-    sent = f"DisLinUCB sends {_sent(linear)} scalars, {_share(linear, exact)} of DisKernelUCB's"
-    worse = _mean(linear, "regret") > _mean(rival, "regret")
-    return Check(((sent, little), (f"regret {_regret(linear)} against {_regret(rival)} of {rival.algorithm}", worse)))
+    linear, exact, rival = best[LINEAR], best[EXACT], best[_better_than_linear(problem)[0]]
+    share = _times(linear, exact, "scalars", of=" those of DisKernelUCB")
+    sent = f"DisLinUCB sends {_sent(linear)} scalars, {share}"
+    little = at_most(linear, exact, metric="scalars", factor=LITTLE)
+    regret = (
+        f"regret {_regret(linear)} against {_regret(rival)} of {rival.algorithm}, {_times(linear, rival, 'regret')}"
+    )
+    return Check(((sent, little), (regret, at_most(rival, linear, metric="regret", strictly=True))))
 
 
 def _c4(best: Best, problem: str) -> Check:
     approx, exact = best[APPROX], best[EXACT]
-    near = _mean(approx, "regret") <= NEAR * _mean(exact, "regret")
-    regret = f"regret {_regret(approx)} against {_regret(exact)} of DisKernelUCB ({_ratio(approx, exact)})"
-    fraction = _mean(approx, "scalars") <= FRACTION * _mean(exact, "scalars")
-    sent = f"{_sent(approx)} scalars against {_sent(exact)} ({_share(approx, exact)})"
-    return Check(((regret, near), (sent, fraction)))
+    regret = f"regret {_regret(approx)} against {_regret(exact)} of DisKernelUCB, {_times(approx, exact, 'regret')}"
+    near = at_most(approx, exact, metric="regret", factor=NEAR)
+    sent = f"{_sent(approx)} scalars against {_sent(exact)}, {_times(approx, exact, 'scalars')}"
+    return Check(((regret, near), (sent, at_most(approx, exact, metric="scalars", factor=FRACTION))))
 
 
-def _mean(group: Group, metric: str) -> float:
-    return group.mean(metric) or 0.0
+def _others_close(answers: Mapping[str, Answer], *, but: str) -> str:
+    """Who else decides, beside the one whose numbers are given."""
+    listed = {each: [name for name, answer in answers.items() if answer == each and name != but] for each in SIGNS}
+    said = [f"; {answer} against {', '.join(names)}" for answer, names in listed.items() if names and answer != "holds"]
+    return "".join(said)
+
+
+def _better_than_linear(problem: str) -> tuple[str, ...]:
+    return (NEVER,) if problem in NON_LINEAR else (EXACT,)
+
+
+def _regret_of(group: Group) -> float:
+    return group.mean("regret") or 0.0
+
+
+def _scalars_of(group: Group) -> float:
+    return group.mean("scalars") or 0.0
 
 
 def _regret(group: Group) -> str:
@@ -192,23 +246,25 @@ def _sent(group: Group) -> str:
     return amount(group.mean("scalars"))
 
 
-def _ratio(group: Group, other: Group) -> str:
-    whole = _mean(other, "regret")
-    return f"{_mean(group, 'regret') / whole:.2f} ×" if whole > 0 else "of none"
-
-
-def _share(group: Group, other: Group) -> str:
-    whole = _mean(other, "scalars")
-    return f"{_mean(group, 'scalars') / whole:.1%}" if whole > 0 else "of none"
+def _times(group: Group, other: Group, metric: str, *, of: str = "") -> str:
+    """How many times the other's mean, with its interval where that has bounds."""
+    mine, whole = group.mean(metric) or 0.0, other.mean(metric) or 0.0
+    if whole == 0:
+        return "where the other has none"
+    found = ratio(group, other, metric=metric)
+    bounds = f" ({found})" if found is not None else f" ({LEVEL:.0%}: no bounds)" if len(group.rows) >= FEWEST else ""
+    return f"{number(mine / whole)} ×{of}{bounds}"
 
 
 CLAIMS = (
     Claim(
         "C1",
         text="OneKernelUCB has the smallest regret.",
-        criterion="None of the other four algorithms has a smaller mean regret than OneKernelUCB.",
+        criterion="OneKernelUCB's mean regret is at most that of each of the other four algorithms.",
         check=_c1,
         subject=ALWAYS,
+        about=(ALWAYS,),
+        against=lambda _: (EXACT, APPROX, NEVER, LINEAR),
     ),
     Claim(
         "C2",
@@ -216,15 +272,21 @@ CLAIMS = (
         criterion="Each of the two sends more scalars than each of the other three algorithms.",
         check=_c2,
         subject=APPROX,
+        about=(ALWAYS, EXACT),
+        against=lambda _: (APPROX, NEVER, LINEAR),
     ),
     Claim(
         "C3",
         text="DisLinUCB communicates little but fails where the reward is non-linear, worse than NKernelUCB on cosine, "
         "mushroom and movielens.",
         criterion=f"DisLinUCB sends at most {LITTLE:.0%} of DisKernelUCB's scalars, and its mean regret is larger than "
-        "NKernelUCB's (on cosine, mushroom and movielens) or than DisKernelUCB's (on the other four problems).",
+        "NKernelUCB's (on cosine, mushroom and movielens) or than DisKernelUCB's (on the other four problems). It may "
+        "be as bad as random arms, as that is what is claimed.",
         check=_c3,
         subject=LINEAR,
+        about=(LINEAR, EXACT),
+        against=_better_than_linear,
+        may_fail=(LINEAR,),
     ),
     Claim(
         "C4",
@@ -233,5 +295,7 @@ CLAIMS = (
         "DisKernelUCB's scalars.",
         check=_c4,
         subject=APPROX,
+        about=(APPROX,),
+        against=lambda _: (EXACT,),
     ),
 )

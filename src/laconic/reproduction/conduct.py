@@ -37,6 +37,11 @@ class Absent:
     spec: Spec
     why: str
 
+    @property
+    def name(self) -> str:
+        """What the problem is called."""
+        return str(self.spec.file.problem["name"])
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -60,6 +65,11 @@ class Panel:
     results: Results
     study: Study
     varied: Results
+
+    @property
+    def name(self) -> str:
+        """What the problem is called, in every table, figure and link alike."""
+        return self.results.problem
 
     @property
     def id(self) -> str:

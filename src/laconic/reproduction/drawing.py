@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from laconic.arrays import Floats
-from laconic.experiments.frontier import dominates, points_of
+from laconic.experiments.frontier import WAITING, on_the_line
 from laconic.experiments.results import Group, Results
 from laconic.experiments.tuning import best_of
 from laconic.report import charts
 from laconic.report.charts import Chart, Record
+from laconic.report.explained import frontier_explained
 from laconic.report.figures import Band
 from laconic.reproduction.conduct import Panel
 from laconic.reproduction.naming import setting, symbol
@@ -31,6 +32,7 @@ class Drawn:
 
     chart: Chart
     label: str
+    note: str = ""  # what stands below it
 
 
 @dataclass(frozen=True)
@@ -48,14 +50,14 @@ def draw(panel: Panel) -> Drawings:
 
 
 def _main_charts(panel: Panel) -> list[Drawn]:
-    """Regret, communication, the frontier, syncs and the dictionary's growth."""
+    """Regret, communication, syncs, the dictionary's growth and the frontier."""
     best, names = best_of(panel.results), algorithms_of(panel.results)
     drawn = (
         _regret(best, names),
         _communication(best, names),
-        _frontier(panel.results, best, names),
         _syncs(best, names),
         _dictionary(best, names),
+        _frontier(panel.results, best, names),
     )
     return [each for each in drawn if each is not None]
 
@@ -92,7 +94,10 @@ def _syncs(best: Best, names: Sequence[str]) -> Drawn | None:
     some = [group for group in best.values() if 0 < (group.mean("syncs") or 0.0) < group.rows[0].curve.t[-1]]
     if not some:
         return None
-    chart = charts.over_time(_curves(some, "syncs"), names=names, title="Syncs", whole=True)
+    ends = [group.mean("syncs") or 0.0 for group in some]
+    log = max(ends) > DECADE * min(ends)
+    curves = _curves(some, "syncs", log=log)
+    chart = charts.over_time(curves, names=names, title=f"Syncs{' (log)' if log else ''}", log=log, whole=True)
     return Drawn(chart, "Syncs so far against t")
 
 
@@ -126,31 +131,36 @@ def _curve(group: Group, metric: str, *, log: bool) -> Iterator[Record]:
 
 
 def _frontier(results: Results, best: Best, names: Sequence[str]) -> Drawn | None:
-    talking = [group for group in results.groups if group.mean("scalars")]
-    if not talking:
+    points, levels = _points(results, best, cost="scalars")
+    if not points:
         return None
-    on_line = [not any(dominates(other, group, cost="scalars") for other in talking) for group in talking]
-    points = [
-        _point(group) | {"tuned": _is_best(group, best), "best": on_it}
-        for group, on_it in zip(talking, on_line, strict=True)
-    ]
-    levels = [_point(group) for group in best.values() if not group.mean("scalars")]
     title = "Regret against communication, all settings"
     chart = charts.frontier(points, levels=levels, names=names, title=title)
-    return Drawn(chart, "Regret against scalars sent, one point a setting; large points are the tuned ones")
+    said = frontier_explained(cost="scalars", tuned=True)
+    return Drawn(chart, f"Regret against scalars sent. {said}", note=said)
 
 
 def _against_bytes(panel: Panel) -> Drawn | None:
-    """All settings that choose without a round trip; a line joins those that none of them beats in both."""
+    """All settings that choose without a round trip."""
     best, names = best_of(panel.results), algorithms_of(panel.results)
-    placed = [point for point in points_of(panel.results) if not point.waits]
-    marked = [(point.group, {"best": bool(point.mark), "tuned": _is_best(point.group, best)}) for point in placed]
-    points = [_point(group, "bytes") | marks for group, marks in marked if group.mean("bytes")]
+    points, levels = _points(panel.results, best, cost="bytes")
     if not points:
         return None
-    levels = [_point(group, "bytes") for group in best.values() if not group.mean("bytes")]
-    chart = charts.frontier(points, levels=levels, names=names, title=panel.spec.title, cost="bytes")
-    return Drawn(chart, f"{panel.spec.title}: regret against bytes sent, one point a setting; large points are tuned")
+    chart = charts.frontier(points, levels=levels, names=names, title=panel.name, cost="bytes")
+    return Drawn(chart, f"{panel.name}: regret against bytes sent. {frontier_explained(tuned=True)}")
+
+
+def _points(results: Results, best: Best, *, cost: str) -> tuple[list[Record], list[Record]]:
+    """What is drawn as dots, with those marked that are on the line, and what sends nothing."""
+    groups = [group for group in results.groups if group.algorithm not in WAITING]
+    marked = zip(groups, on_the_line(groups, cost=cost), strict=True)
+    points = [
+        _point(group, cost) | {"tuned": _is_best(group, best), "best": on_it}
+        for group, on_it in marked
+        if group.mean(cost)
+    ]
+    silent = replace(results, rows=tuple(row for group in groups if not group.mean(cost) for row in group.rows))
+    return points, [_point(group, cost) for group in best_of(silent).values()]
 
 
 def _is_best(group: Group, best: Best) -> bool:

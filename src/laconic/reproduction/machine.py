@@ -7,27 +7,37 @@ import platform
 import sys
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 from threadpoolctl import threadpool_info
 
-PACKAGES = ("laconic", "numpy", "scipy", "scikit-learn", "msgspec", "pyarrow", "joblib", "ray", "altair")
+PACKAGES = (
+    *("laconic", "numpy", "scipy", "scikit-learn", "msgspec", "pyarrow", "joblib", "threadpoolctl", "ray"),
+    *("altair", "vl-convert-python", "matplotlib"),
+)
 
 
 def versions() -> dict[str, str]:
     """Python, the packages that decide results, and the linear algebra behind them."""
-    found = {"Python": platform.python_version()}
+    found = {"Python": f"{platform.python_version()} ({platform.python_implementation()})"}
     for name in PACKAGES:
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
             continue
-    blas = {f"{each['internal_api']} {each['version']}" for each in threadpool_info() if each["user_api"] == "blas"}
+    blas = {_blas(each) for each in threadpool_info() if each["user_api"] == "blas"}
     return found | {"BLAS": ", ".join(sorted(blas))}
+
+
+def _blas(library: dict[str, Any]) -> str:
+    """Its version, and for which processor it was made or has chosen its routines."""
+    made_for = f" ({library['architecture']})" if library.get("architecture") else ""
+    return f"{library['internal_api']} {library['version']}{made_for}"
 
 
 def hardware() -> str:
     """Processor, cores and system in a line."""
-    return f"{_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}"
+    return f"{_processor()}, {os.cpu_count()} cores, {platform.machine()}, {platform.platform()}"
 
 
 def _processor() -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable
 
+from laconic.datasets.cache import data_dir
 from laconic.experiments.grid import Params
 from laconic.experiments.results import Results
 
@@ -11,6 +14,9 @@ SYMBOLS = {"gamma": "γ", "alpha": "α", "lam": "λ", "qbar": "q̄", "delta": "�
 TUNED = ("gamma", "alpha")  # what the paper chooses by grid search
 NAMED = (*TUNED, "lam", "D", "qbar", "delta")
 PLAIN_WIRES = ("float64", "paper")
+#: The folders of an absolute path, quoted or with no spaces in it, but not those of an address.
+_QUOTED = re.compile(r"""(?<=["'])(?:~|[A-Za-z]:)?[/\\][^"'\n]*[/\\](?=[^"'\n/\\]+["'])""")
+_FOLDERS = re.compile(r"""(?<![\w:/.~])(?:~|[A-Za-z]:)?[/\\](?:[^\s/\\:;,'"()<>]+[/\\])+(?=[^\s/\\:;,'"()<>])""")
 
 
 def symbol(parameter: str) -> str:
@@ -47,6 +53,16 @@ def tuned_over(results: Results) -> tuple[str, ...]:
         for name in group.params:
             tried.setdefault((group.algorithm, name), set()).add(value(group.params, name))
     return tuple(dict.fromkeys(name for (_, name), values in tried.items() if len(values) > 1))
+
+
+def portable(text: str) -> str:
+    """Text without the folders of this machine: a file is known by its name, and the data's folder as such.
+
+    >>> portable("rows of /home/me/birds.csv; see https://example.org/birds/index.html")
+    'rows of birds.csv; see https://example.org/birds/index.html'
+    """
+    data = str(data_dir())
+    return _FOLDERS.sub("", _QUOTED.sub("", text.replace(data + os.sep, "").replace(data, "the data folder")))
 
 
 def duration(seconds: float) -> str:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from laconic.errors import LaconicError
 from laconic.experiments.files import replace_file
 from laconic.report import charts
 from laconic.reproduction.claims import Finding, findings, untested
 from laconic.reproduction.conduct import Outcome, Panel
 from laconic.reproduction.drawing import Drawings, Drawn, algorithms_of, draw
+from laconic.reproduction.naming import portable
 from laconic.reproduction.page import Subject, page
 from laconic.reproduction.standing import standing
 from laconic.reproduction.summary import summary
@@ -22,6 +25,7 @@ A_ROW = 3  # charts
 
 def write(outcome: Outcome, *, out: Path, subject: Subject) -> list[Path]:
     """Write everything that a reader may want; the files, the report first."""
+    outcome = _without_folders(outcome)
     configurations = {panel.spec.name: panel.spec.written(panel.experiment) for panel in outcome.panels}
     drawings = {panel.spec.name: draw(panel) for panel in outcome.panels}
     report = page(outcome, subject=subject, configurations=configurations, drawings=drawings)
@@ -35,10 +39,17 @@ def write(outcome: Outcome, *, out: Path, subject: Subject) -> list[Path]:
     return written + _write_frontier(outcome, drawings=drawings, out=out, title=subject.title)
 
 
+def _without_folders(outcome: Outcome) -> Outcome:
+    """The same, as other machines have other folders and some readers other names."""
+    absent = tuple(replace(each, why=portable(each.why)) for each in outcome.absent)
+    failures = tuple(replace(each, error=LaconicError(portable(each.why))) for each in outcome.failures)
+    return replace(outcome, absent=absent, failures=failures)
+
+
 def verdicts(outcome: Outcome) -> list[dict[str, Any]]:
     """Every claim on every problem as plain values."""
-    judged = [(panel.results.problem, finding) for panel in outcome.panels for finding in findings(panel)]
-    judged += [(str(each.spec.file.problem["name"]), one) for each in outcome.absent for one in untested(each.why)]
+    judged = [(panel.name, finding) for panel in outcome.panels for finding in findings(panel)]
+    judged += [(each.name, one) for each in outcome.absent for one in untested(portable(each.why))]
     return [_plain(problem, finding) for problem, finding in judged]
 
 
@@ -66,7 +77,7 @@ def _write_panel(panel: Panel, *, out: Path, configuration: str, drawings: Drawi
     for ending, drawn in (("", drawings.main), ("-sensitivity", drawings.sensitivity)):
         if drawn:
             path, names = out / "figures" / f"{name}{ending}", algorithms_of(panel.results)
-            written += _write_sheet(drawn, path, names=names, title=panel.spec.title)
+            written += _write_sheet(drawn, path, names=names, title=panel.name)
     return written
 
 

@@ -8,15 +8,18 @@ from datetime import date
 
 from laconic.experiments.results import Group
 from laconic.experiments.tuning import best_of
+from laconic.report.explained import frontier_explained
 from laconic.report.markup import Markup, join, table, tag
 from laconic.report.page import chart, document
 from laconic.report.table import NOTHING, amount, number, spread
-from laconic.reproduction import machine
 from laconic.reproduction.claims import CLAIMS, Finding, findings, untested
 from laconic.reproduction.conduct import Outcome, Panel
 from laconic.reproduction.drawing import Drawings, algorithms_of
-from laconic.reproduction.naming import duration
-from laconic.reproduction.section import chip, folded, legend, section
+from laconic.reproduction.evidence import RULE, is_rehearsal
+from laconic.reproduction.naming import duration, portable
+from laconic.reproduction.paired import TEST
+from laconic.reproduction.section import chip, legend, section
+from laconic.reproduction.setup import setup
 from laconic.reproduction.standing import HOW, standing
 
 
@@ -52,7 +55,7 @@ def page(
             ),
             *_frontier(outcome.panels, drawings),
             _times(outcome.panels),
-            _setup(outcome, subject, configurations),
+            setup(outcome.panels, command=subject.command, configurations=configurations),
         ),
         tag("footer", "Made by laconic. This page needs no network; tables and figures lie beside it as files."),
         title=subject.title,
@@ -72,17 +75,22 @@ def _header(outcome: Outcome, subject: Subject) -> Markup:
         "header",
         tag(
             "div",
-            tag("p", f"{'Reproduction' if subject.with_claims else 'Experiment'} report", class_="kicker"),
+            tag("p", _kind(outcome, subject), class_="kicker"),
             tag("h1", subject.title),
-            tag("p", subject.about),
+            tag("p", portable(subject.about)),
             tag("ul", *(tag("li", fact) for fact in facts if fact), class_="facts"),
         ),
     )
 
 
+def _kind(outcome: Outcome, subject: Subject) -> str:
+    kind = f"{'Reproduction' if subject.with_claims else 'Experiment'} report"
+    return f"{kind} · a rehearsal, which judges nothing" if is_rehearsal(outcome) else kind
+
+
 def _navigation(outcome: Outcome, subject: Subject) -> Markup:
-    places = [("summary", "Verdicts" if subject.with_claims else "Summary")]
-    places += [(panel.spec.name, panel.results.problem) for panel in outcome.panels]
+    places = [("summary", "Verdicts" if subject.with_claims and not is_rehearsal(outcome) else "Summary")]
+    places += [(panel.spec.name, panel.name) for panel in outcome.panels]
     places += [("frontier", "Bytes")] if any(map(standing, outcome.panels)) else []
     places += [("time", "Time"), ("setup", "Set-up")]
     return tag("nav", tag("div", *(tag("a", text, href=f"#{place}") for place, text in places)))
@@ -91,9 +99,10 @@ def _navigation(outcome: Outcome, subject: Subject) -> Markup:
 def _summary(outcome: Outcome, subject: Subject, judged: Mapping[str, Sequence[Finding]]) -> Markup:
     return tag(
         "section",
-        tag("h2", "What holds" if subject.with_claims else "Summary"),
+        tag("h2", "Summary" if is_rehearsal(outcome) or not subject.with_claims else "What holds"),
+        _rehearsal(outcome),
         _not_run(outcome),
-        *((_matrix(outcome, judged), _criteria()) if subject.with_claims else ()),
+        *((_matrix(outcome, judged), _criteria(outcome)) if subject.with_claims else ()),
         tag("h3", "Regret of the tuned algorithms"),
         tag("p", "Mean ± standard deviation over seeds, each algorithm at its best setting.", class_="sub"),
         _regrets(outcome.panels),
@@ -108,9 +117,7 @@ def _not_run(outcome: Outcome) -> Markup:
     """What is missing, and how to get it."""
     notes = []
     if outcome.absent:
-        listed = tag(
-            "ul", *(tag("li", tag("b", each.spec.title), " – ", tag("code", each.why)) for each in outcome.absent)
-        )
+        listed = tag("ul", *(tag("li", tag("b", each.name), " – ", tag("code", each.why)) for each in outcome.absent))
         notes.append(tag("div", tag("p", "Not run, as their data is not on this machine:"), listed, class_="note"))
     if outcome.failures:
         failed = [
@@ -124,38 +131,47 @@ def _not_run(outcome: Outcome) -> Markup:
 def _matrix(outcome: Outcome, judged: Mapping[str, Sequence[Finding]]) -> Markup:
     """Problems × claims, each cell with its verdict."""
     rows = [
-        (tag("a", panel.spec.title, href=f"#{panel.spec.name}"), *map(_cell, judged[panel.spec.name]))
+        (tag("a", panel.name, href=f"#{panel.spec.name}"), *map(_cell, judged[panel.spec.name]))
         for panel in outcome.panels
     ]
-    rows += [(tag("span", each.spec.title), *map(_cell, untested(each.why))) for each in outcome.absent]
+    rows += [(tag("span", each.name), *map(_cell, untested(each.why))) for each in outcome.absent]
     return table(["problem", *(claim.key for claim in CLAIMS)], rows, class_="matrix")
 
 
 def _cell(finding: Finding) -> Markup:
-    other = ""
-    if finding.held_out not in ("not tested", finding.verdict):
-        other = tag("span", f"held-out seeds: {finding.held_out}", class_="small")
-    return join([chip(finding), other])
+    said = "a rehearsal" if finding.verdict == "not judged" else ""
+    if {finding.held_out, finding.verdict} == {"holds", "fails"}:
+        said = f"held-out seeds: {finding.held_out}"
+    return tag("div", chip(finding), *(tag("span", said, class_="small"),) * bool(said))
 
 
-def _criteria() -> Markup:
+def _criteria(outcome: Outcome) -> Markup:
     """The claims and when they count as reproduced, stated before any number."""
     listed = [
         tag(
             "li",
             tag("p", tag("b", claim.key), f" {claim.text}"),
-            tag("p", f"Reproduced when: {claim.criterion}", class_="how"),
+            tag("p", f"Holds when: {claim.criterion}", class_="how"),
         )
         for claim in CLAIMS
     ]
     how = (
-        "Each claim is judged problem by problem on means over seeds, every algorithm at the γ and α with its smallest "
-        "mean regret, as in the paper. “Held-out seeds” is the same verdict with γ and α chosen on the first half of "
-        "the seeds and judged on the other; it is shown where it differs."
+        "Each claim is judged problem by problem, every algorithm at the γ and α with its smallest mean regret, as in "
+        "the paper. “Held-out seeds” is the same verdict with γ and α chosen on the first half of the seeds and judged "
+        "on the other; it is shown where it is the opposite."
     )
-    return join(
-        [tag("h3", "What is claimed, and how it is judged"), tag("p", how), tag("ul", *listed, class_="criteria")]
-    )
+    whose = "how it is judged" + (" where it is no rehearsal" if is_rehearsal(outcome) else "")
+    heading = tag("h3", f"What is claimed, and {whose}")
+    return join([heading, *(tag("p", text) for text in (how, TEST, RULE)), tag("ul", *listed, class_="criteria")])
+
+
+def _rehearsal(outcome: Outcome) -> Markup:
+    """What a reader has to know before any number where nothing is judged."""
+    if not is_rehearsal(outcome):
+        return Markup()
+    said = "This is a rehearsal and judges nothing: "
+    why = "its sizes, seeds and grids are too small for any of the claims. It shows that all runs, and what comes out."
+    return tag("div", tag("p", tag("b", said), why), class_="note", role="note")
 
 
 def _regrets(panels: Sequence[Panel]) -> Markup:
@@ -165,7 +181,7 @@ def _regrets(panels: Sequence[Panel]) -> Markup:
         best = best_of(panel.results)
         least = min((group.mean("regret") or 0.0 for group in best.values()), default=0.0)
         cells = [_regret_cell(best.get(name), least=least) for name in names]
-        rows.append((tag("a", panel.results.problem, href=f"#{panel.spec.name}"), *cells))
+        rows.append((tag("a", panel.name, href=f"#{panel.spec.name}"), *cells))
     return table(["problem", *names], rows)
 
 
@@ -182,7 +198,7 @@ def _bytes(panels: Sequence[Panel]) -> Markup:
     for panel in panels:
         best = best_of(panel.results)
         cells = [amount(best[name].mean("bytes"), unit="B") if name in best else NOTHING for name in names]
-        rows.append((tag("a", panel.results.problem, href=f"#{panel.spec.name}"), *cells))
+        rows.append((tag("a", panel.name, href=f"#{panel.spec.name}"), *cells))
     return table(["problem", *names], rows)
 
 
@@ -191,7 +207,7 @@ def _frontier(panels: Sequence[Panel], drawings: Mapping[str, Drawings]) -> Iter
     found = [(panel, each) for panel in panels if (each := standing(panel)) is not None]
     if not found:
         return
-    said = [(tag("a", panel.results.problem, href=f"#{panel.spec.name}"), each.text) for panel, each in found]
+    said = [(tag("a", panel.name, href=f"#{panel.spec.name}"), each.text) for panel, each in found]
     drawn = [one for panel, _ in found if (one := drawings[panel.spec.name].bytes) is not None]
     yield tag(
         "section",
@@ -200,7 +216,7 @@ def _frontier(panels: Sequence[Panel], drawings: Mapping[str, Drawings]) -> Iter
         tag("ul", *(tag("li", tag("b", link), ": ", text) for link, text in said)),
         legend(_names(panels)),
         tag("div", *(chart(each.chart, label=each.label) for each in drawn), class_="charts"),
-        tag("p", "One point a setting, the tuned ones large; the broken line joins settings that none beats in both."),
+        tag("p", frontier_explained(tuned=True), class_="sub"),
         id="frontier",
     )
 
@@ -216,7 +232,7 @@ def _times(panels: Sequence[Panel]) -> Markup:
         taken = {name: [row.seconds for row in panel.results.rows if row.algorithm == name] for name in names}
         means = [number(sum(each) / len(each)) if each else NOTHING for each in taken.values()]
         total = sum(row.seconds for row in (*panel.results.rows, *panel.varied.rows))
-        rows.append((panel.results.problem, *means, duration(total)))
+        rows.append((panel.name, *means, duration(total)))
     return tag(
         "section",
         tag("h2", "Time per run"),
@@ -227,23 +243,4 @@ def _times(panels: Sequence[Panel]) -> Markup:
         ),
         table(["problem", *names, "all runs"], rows),
         id="time",
-    )
-
-
-def _setup(outcome: Outcome, subject: Subject, configurations: Mapping[str, str]) -> Markup:
-    configured = [
-        folded(f"{panel.spec.title} – id {panel.id}", tag("pre", configurations[panel.spec.name]))
-        for panel in outcome.panels
-    ]
-    return tag(
-        "section",
-        tag("h2", "Set-up"),
-        tag("p", "The same page again, from the runs that are kept or anew: ", tag("code", subject.command)),
-        tag("h3", "Machine and versions"),
-        tag("p", machine.hardware(), class_="sub"),
-        table(["package", "version"], list(machine.versions().items()), class_="short"),
-        tag("h3", "Exact configuration"),
-        tag("p", "Every parameter spelled out. The id is a hash of this content and of the data's."),
-        *configured,
-        id="setup",
     )

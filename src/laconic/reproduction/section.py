@@ -8,16 +8,18 @@ from laconic.experiments.results import Group
 from laconic.experiments.sensitivity import LEFT_OUT
 from laconic.experiments.tuning import HeldOut, best_of, held_out
 from laconic.report import charts
-from laconic.report.markup import Markup, table, tag
+from laconic.report.looks import SHAPES, Look
+from laconic.report.markup import Markup, folded, table, tag
 from laconic.report.page import chart
 from laconic.report.table import NOTHING, amount, count, number, spread
-from laconic.reproduction.claims import Finding
+from laconic.reproduction.claims import SIGNS, Finding
 from laconic.reproduction.conduct import Panel
 from laconic.reproduction.drawing import Drawings, Drawn, algorithms_of
-from laconic.reproduction.naming import TUNED, setting, symbol, tuned_over, value
+from laconic.reproduction.evidence import Aside, set_aside
+from laconic.reproduction.naming import TUNED, portable, setting, symbol, tuned_over, value
 
 MOST_PLACES = 6  # settings at which a claim holds, beyond which they are only counted
-MARKS = {"reproduced": "✓", "not reproduced": "✗", "not tested": "–"}
+MARKS = {**SIGNS, "not tested": "–", "not judged": "○"}
 SENT = ("scalars", "bytes", "messages", "syncs", "dictionary", "s per run")
 
 
@@ -25,12 +27,12 @@ def section(panel: Panel, *, judged: Sequence[Finding], drawn: Drawings) -> Mark
     """All that is said of one experiment."""
     results = panel.results
     figure = f"{panel.spec.file.figure} · " if panel.spec.file.figure else ""
-    notes = getattr(panel.experiment.problem, "notes", ())
+    notes = map(portable, getattr(panel.experiment.problem, "notes", ()))
     return tag(
         "section",
-        tag("h2", f"{figure}{panel.spec.title}"),
-        tag("p", f"{results.title()}. {'. '.join(notes)}{'.' if notes else ''}", class_="sub"),
-        *((_claims(judged),) if judged else ()),
+        tag("h2", f"{figure}{panel.name}"),
+        tag("p", " ".join(f"{each}." for each in (results.title(), *_called(panel), *notes)), class_="sub"),
+        *((_claims(judged), *_set_aside(panel)) if judged else ()),
         legend(algorithms_of(results)),
         _charts(drawn.main, class_="charts main"),
         tag("h3", "Each algorithm at its tuned setting"),
@@ -41,8 +43,14 @@ def section(panel: Panel, *, judged: Sequence[Finding], drawn: Drawings) -> Mark
     )
 
 
+def _called(panel: Panel) -> Iterator[str]:
+    """What the file calls the experiment, where that is another name: said here, and used nowhere else."""
+    if panel.spec.title != panel.name:
+        yield f"{'The paper' if panel.spec.file.paper else 'The file'} calls it {panel.spec.title}"
+
+
 def _charts(drawn: Sequence[Drawn], *, class_: str) -> Markup:
-    return tag("div", *(chart(each.chart, label=each.label) for each in drawn), class_=class_)
+    return tag("div", *(chart(each.chart, label=each.label, note=each.note) for each in drawn), class_=class_)
 
 
 def _claims(judged: Sequence[Finding]) -> Markup:
@@ -53,8 +61,10 @@ def _claim(finding: Finding) -> Markup:
     details = []
     if finding.held_out not in ("not tested", finding.verdict):
         details.append(f"With γ and α chosen on other seeds: {finding.held_out}.")
-    if finding.verdict == "not reproduced":
+    if finding.verdict in ("fails", "too close to tell"):
         details.append(_places(finding.holds_at))
+    if finding.verdict == "not judged":
+        details.append("A rehearsal judges nothing.")
     return tag(
         "li",
         tag("b", finding.claim.key),
@@ -68,7 +78,25 @@ def _places(holds_at: Sequence[str]) -> str:
     if not holds_at:
         return "It holds at none of the settings tried."
     shown, more = holds_at[:MOST_PLACES], len(holds_at) - MOST_PLACES
-    return f"It holds at: {'; '.join(shown)}{f'; and {more} more' if more > 0 else ''}."
+    listed = f"{'; '.join(shown)}{f'; and {more} more' if more > 0 else ''}"
+    return f"Looked for afterwards, it holds at: {listed}."
+
+
+def _set_aside(panel: Panel) -> Iterator[Markup]:
+    """Which settings are no evidence, and why."""
+    aside = [] if panel.spec.file.rehearsal else set_aside(panel)
+    if not aside:
+        return
+    reasons = dict.fromkeys(each.why for each in aside)
+    counted = ", ".join(f"{sum(each.why == why for each in aside)} {why}" for why in reasons)
+    rows = [(each.group.algorithm, _told(each), each.why) for each in aside]
+    listed = table(("algorithm", "setting", "why"), rows, class_="short")
+    yield folded(f"Set aside, as no evidence: {counted}", listed)
+
+
+def _told(aside: Aside) -> str:
+    chosen = setting(aside.group.params) or NOTHING
+    return f"{chosen} (its smallest regret)" if aside.tuned else chosen
 
 
 def legend(names: Sequence[str]) -> Markup:
@@ -76,10 +104,11 @@ def legend(names: Sequence[str]) -> Markup:
     return tag("ul", *(_entry(*each) for each in charts.legend(names)), class_="legend")
 
 
-def _entry(name: str, colour: str, dashes: Sequence[int]) -> Markup:
+def _entry(name: str, look: Look) -> Markup:
     line = Markup(
-        f'<svg width="30" height="8" aria-hidden="true"><line x1="0" y1="4" x2="30" y2="4" stroke="{colour}" '
-        f'stroke-width="2.6" stroke-dasharray="{" ".join(map(str, dashes))}"/></svg>'
+        f'<svg width="34" height="12" viewBox="0 -6 34 12" aria-hidden="true"><path d="M0,0H34" stroke="{look.colour}" '
+        f'stroke-width="2.4" stroke-dasharray="{" ".join(map(str, look.dash))}"/><path d="{SHAPES[look.shape]}" '
+        f'fill="{look.colour}" transform="translate(17) scale(4.6)"/></svg>'
     )
     return tag("li", line, name)
 
@@ -183,13 +212,6 @@ def _varied_names(panel: Panel) -> list[str]:
 
 
 def chip(finding: Finding) -> Markup:
-    """A verdict as a coloured word; narrow screens show its sign alone."""
-    word = tag("span", f" {finding.verdict}", class_="word")
-    return tag(
-        "span", MARKS[finding.verdict], word, class_=f"chip {finding.verdict.replace(' ', '-')}", title=finding.numbers
-    )
-
-
-def folded(summary: str, content: Markup) -> Markup:
-    """What only some readers want, behind a line to click."""
-    return tag("details", tag("summary", summary), content, class_="more")
+    """A verdict as coloured words with a sign."""
+    class_ = f"chip {finding.verdict.replace(' ', '-')}"
+    return tag("span", f"{MARKS[finding.verdict]} {finding.verdict}", class_=class_, title=finding.numbers)

@@ -10,7 +10,9 @@ from laconic.report.table import NOTHING, amount, number, spread
 from laconic.reproduction.claims import CLAIMS, Finding, findings, untested
 from laconic.reproduction.conduct import Outcome, Panel
 from laconic.reproduction.drawing import algorithms_of
+from laconic.reproduction.evidence import RULE, is_rehearsal
 from laconic.reproduction.naming import TUNED, setting
+from laconic.reproduction.paired import TEST
 from laconic.reproduction.standing import HOW, standing
 
 
@@ -39,8 +41,8 @@ def _standings(panels: Sequence[Panel]) -> list[str]:
 
 
 def _verdicts(outcome: Outcome) -> list[str]:
-    found = [(panel.results.problem, findings(panel)) for panel in outcome.panels]
-    found += [(str(each.spec.file.problem["name"]), untested(each.why)) for each in outcome.absent]
+    found = [(panel.name, findings(panel)) for panel in outcome.panels]
+    found += [(each.name, untested(each.why)) for each in outcome.absent]
     rows = [(problem, *(each.verdict for each in judged)) for problem, judged in found]
     details = [
         f"- {problem}, {each.claim.key}: {each.verdict}. {each.numbers}.{_where(each)}"
@@ -48,12 +50,22 @@ def _verdicts(outcome: Outcome) -> list[str]:
         for each in judged
         if each.verdict != "not tested"
     ]
-    criteria = [f"- **{claim.key}** {claim.text} *Reproduced when:* {claim.criterion}" for claim in CLAIMS]
-    return ["\n".join(criteria), _table(["problem", *(claim.key for claim in CLAIMS)], rows), "\n".join(details)]
+    criteria = [f"- **{claim.key}** {claim.text} *Holds when:* {claim.criterion}" for claim in CLAIMS]
+    return [
+        *_rehearsal(outcome),
+        "\n".join(criteria),
+        f"{TEST} {RULE}",
+        _table(["problem", *(claim.key for claim in CLAIMS)], rows),
+        "\n".join(details),
+    ]
+
+
+def _rehearsal(outcome: Outcome) -> list[str]:
+    return ["**A rehearsal: it judges nothing.**"] if is_rehearsal(outcome) else []
 
 
 def _where(finding: Finding) -> str:
-    if finding.verdict == "reproduced":
+    if finding.verdict in ("holds", "not judged"):
         return ""
     return f" Holds at: {'; '.join(finding.holds_at)}." if finding.holds_at else " Holds at no setting tried."
 
@@ -69,13 +81,13 @@ def _honest(panels: Sequence[Panel]) -> str:
     for panel in panels:
         honest = held_out(panel.results)
         best = {} if honest is None else best_of(honest.results)
-        rows.append((panel.results.problem, *(_regret(best[name]) if name in best else NOTHING for name in names)))
+        rows.append((panel.name, *(_regret(best[name]) if name in best else NOTHING for name in names)))
     return f"Regret on held-out seeds (γ, α chosen on the others)\n\n{_table(['problem', *names], rows)}"
 
 
 def _by_algorithm(panels: Sequence[Panel], title: str, cell: Callable[[Group], str]) -> str:
     names = _names(panels)
-    best = [(panel.results.problem, best_of(panel.results)) for panel in panels]
+    best = [(panel.name, best_of(panel.results)) for panel in panels]
     rows = [(problem, *(cell(each[name]) if name in each else NOTHING for name in names)) for problem, each in best]
     return f"{title}\n\n{_table(['problem', *names], rows)}"
 

@@ -6,19 +6,22 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from laconic.canonical import canonical
+from laconic.report.table import Table
 from laconic.suggestion.fitting import RIDGES
 from laconic.suggestion.likelihood import parameters
 
 if TYPE_CHECKING:
     from laconic.suggestion.value import Suggestion
 
+HOW_SURE = "These are estimates from a sample, and may be off by a factor of 3."
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 def explained(suggestion: Suggestion) -> str:
     """All of a suggestion in plain sentences, a paragraph a subject."""
     parts = (_sample, _kernel, _ridge, _weight, _exchange, _cost)
-    return "\n\n".join(" ".join(part(suggestion)) for part in parts)
+    said = [" ".join(part(suggestion)) for part in parts]
+    return "\n\n".join([*said, _costs(suggestion).text(), HOW_SURE])
 
 
 def as_dict(suggestion: Suggestion) -> dict[str, Any]:
@@ -143,6 +146,8 @@ def _cost(suggestion: Suggestion) -> Iterator[str]:
         f"Communication, estimated for {traffic.clients} clients with {traffic.daily:,} interactions each a day, in "
         "bytes up and down for one client on its first day, and on an average day of the month after:"
     )
-    for name, cost in suggestion.costs().items():
-        yield f"{name} {size(cost.first)}, then {size(cost.later)};"
-    yield "these are estimates from a sample, and may be off by a factor of 3."
+
+
+def _costs(suggestion: Suggestion) -> Table:
+    rows = tuple((name, size(cost.first), size(cost.later)) for name, cost in suggestion.costs().items())
+    return Table(("algorithm", "first day", "later day"), rows=rows)
