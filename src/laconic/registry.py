@@ -67,8 +67,8 @@ def find(kind: Kind, name: str) -> Any:
 
 def algorithm_from(table: Mapping[str, Any]) -> Any:
     """The algorithm that a table of a configuration file stands for."""
-    made = import_module("laconic.experiments.parts").algorithm_from  # by name, as all here: it knows every kind of part
-    return made(table)
+    # By its place, as everything here: what knows all kinds of parts stands above what asks for an algorithm.
+    return import_module("laconic.experiments.parts").algorithm_from(table)
 
 
 def algorithms() -> dict[str, Any]:

@@ -10,6 +10,7 @@ import msgspec
 from laconic.errors import LinkError
 from laconic.protocol.codec import MOST_BYTES
 from laconic.runtimes.service import methods
+from laconic.runtimes.service.authority import doubts
 from laconic.runtimes.service.background import background
 from laconic.runtimes.service.packages import grpc
 from laconic.runtimes.service.security import TLS, channel_credentials
@@ -33,6 +34,16 @@ class Joining:
             return grpc.aio.insecure_channel(self.address, options=options)
         return grpc.aio.secure_channel(self.address, channel_credentials(self.tls), options=options)
 
+    def explained(self, error: grpc.aio.AioRpcError) -> str:
+        """What went wrong, in a line, with what is wrong with the certificate where that may be why."""
+        details = " ".join((error.details() or "").split())
+        said = f"{error.code().name.lower().replace('_', ' ')}: {details[:400]}"
+        if self.tls is None or error.code() is not grpc.StatusCode.UNAVAILABLE:
+            return said
+        authority, certificate, _ = self.tls.read()
+        why = doubts(certificate, authority)
+        return said if why is None else f"{said}; {why}"
+
 
 def described_plan(joining: Joining, *, wait: float) -> bytes:
     """What the coordinator says about its algorithm, as a state file notes it."""
@@ -55,13 +66,8 @@ async def _described(joining: Joining, wait: float) -> bytes:
             if final or asyncio.get_running_loop().time() + pause > until:
                 raise LinkError(
                     f"the coordinator at {joining.address} did not say which algorithm it runs "
-                    f"({explained(error)}); give algorithm and dim to begin without it"
+                    f"({joining.explained(error)}); give algorithm and dim to begin without it"
                 ) from None
         await asyncio.sleep(pause)
         pause = min(2 * pause, 2.0)
 
-
-def explained(error: grpc.aio.AioRpcError) -> str:
-    """What went wrong, in a line."""
-    details = " ".join((error.details() or "").split())
-    return f"{error.code().name.lower().replace('_', ' ')}: {details[:400]}"

@@ -18,7 +18,7 @@ from laconic.protocol.outcome import Outcome
 from laconic.protocol.session import ClientState
 from laconic.runtimes.service import methods
 from laconic.runtimes.service.background import background
-from laconic.runtimes.service.joining import Joining, explained
+from laconic.runtimes.service.joining import Joining
 from laconic.runtimes.service.packages import grpc
 from laconic.runtimes.service.traffic import Traffic
 
@@ -134,7 +134,7 @@ class Linking:
             try:
                 await self._once(link)
             except grpc.aio.AioRpcError as error:
-                link.ended = link.ended or explained(error)
+                link.ended = link.ended or self._explained(error)
             except (LaconicError, OSError) as error:
                 link.ended = link.ended or str(error)
             except Exception as error:  # the agent goes on alone, whatever this is
@@ -146,6 +146,12 @@ class Linking:
             lasted = time.monotonic() - begun > LASTING
             pause = self._joining.first_wait if lasted else min(2 * pause, self._joining.longest_wait)
             await self._sleep(pause)
+
+    def _explained(self, error: grpc.aio.AioRpcError) -> str:
+        try:
+            return self._joining.explained(error)
+        except LaconicError as other:
+            return str(other)
 
     async def _over(self, link: Link) -> None:
         """Note that a link is down."""
