@@ -148,17 +148,19 @@ def test_a_name_that_is_revoked_is_cut_off_and_others_stay(certs: Path, tmp_path
 
 def test_certificates_that_are_renewed_are_shown_to_new_links(tmp_path: Path) -> None:
     certify(tmp_path / "x", ["coordinator", "a"], valid=timedelta(seconds=-5))
-    with coordinator(tmp_path / "x", tmp_path) as there:
-        with Agent.join(
+    with (
+        coordinator(tmp_path / "x", tmp_path) as there,
+        Agent.join(
             there.address,
             name="a",
             state=tmp_path / "a.db",
             tls=TLS.of(tmp_path / "x", "a"),
             algorithm=ALGORITHM,
             dim=2,
-        ) as agent:
-            until(lambda: "expired" in (agent.status().link_error or ""))
-            certify(tmp_path / "x", ["coordinator", "a"], renew=True)
-            agent.reconnect()
-            agent.flush()
-            assert agent.status().linked
+        ) as agent,
+    ):
+        until(lambda: "expired" in (agent.status().link_error or ""))
+        certify(tmp_path / "x", ["coordinator", "a"], renew=True)
+        agent.reconnect()
+        agent.flush()
+        assert agent.status().linked

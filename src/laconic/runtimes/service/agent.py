@@ -52,6 +52,7 @@ class Status:
     linked: bool
     link_error: str | None  # why there is no link
     observations: int
+    shared: int  # how many of them went to the coordinator
     covered: int  # how many of them the belief has; the others are this agent's own knowledge
     pending: int  # decisions that wait for their reward
     forgotten: int  # decisions that were given up since the start
@@ -219,6 +220,7 @@ class Agent:
                 linked=self._link.is_up,
                 link_error=None if self._link.is_up else self._link.error,
                 observations=client.count,
+                shared=session.sent,
                 covered=learner.covered,
                 pending=len(learner.pending),
                 forgotten=self.forgotten,

@@ -144,7 +144,7 @@ class Coordinator:
         ).encoded()
         self._links = 0  # how many there ever were
         self._open: set[_Door] = set()
-        self._is_serving = False
+        self._is_serving = self._stopped = False
         self._server: grpc.aio.Server | None = None
         self._pages: Pages | None = None
         self._ticking: asyncio.Task[None] | None = None
@@ -164,6 +164,9 @@ class Coordinator:
 
     def stop(self, *, grace: float = 2.0) -> None:
         """Let links end, store what came, and let go of the state file."""
+        if self._stopped:
+            return
+        self._stopped = True
         self._background.run(self._stop(grace))
         self._works.shutdown(wait=False, cancel_futures=True)
         self.desk.stop()

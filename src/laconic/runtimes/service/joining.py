@@ -70,4 +70,3 @@ async def _described(joining: Joining, wait: float) -> bytes:
                 ) from None
         await asyncio.sleep(pause)
         pause = min(2 * pause, 2.0)
-

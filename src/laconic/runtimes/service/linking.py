@@ -75,7 +75,7 @@ class Linking:
         self.error: str | None = "no link was made yet"
         self._owner, self._joining, self._codec = owner, joining, codec
         self._link: Link | None = None
-        self._resting = False  # whether it waits to be told to link again
+        self.is_resting = False  # whether it waits to be told to link again
         self._background = background()
         self._loop = self._background.loop
         self._stopping = asyncio.Event()
@@ -108,7 +108,7 @@ class Linking:
 
     def rest(self, reason: str) -> None:
         """End the link, and make no other before one is asked for."""
-        self._resting = True
+        self.is_resting = True
         link = self._link
         if link is not None:
             link.end(reason)
@@ -116,7 +116,7 @@ class Linking:
 
     def again(self) -> None:
         """Link again now."""
-        self._resting = False
+        self.is_resting = False
         self._loop.call_soon_threadsafe(self._poked.set)
 
     def after(self, outcome: Outcome[Up]) -> None:
@@ -174,7 +174,7 @@ class Linking:
         self._poked.clear()
         if self._stopping.is_set():
             return
-        seconds = None if self._resting else pause * _draw.uniform(0.5, 1.5)
+        seconds = None if self.is_resting else pause * _draw.uniform(0.5, 1.5)
         with suppress(TimeoutError):
             await asyncio.wait_for(self._poked.wait(), seconds)
 
