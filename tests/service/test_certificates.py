@@ -1,6 +1,5 @@
 """Certificates: what ``laconic certs`` makes, and who is kept out of a federation."""
 
-import os
 import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -38,7 +37,7 @@ def test_keys_are_for_their_owner_alone_and_certificates_stay_until_they_are_ren
     made = certify(tmp_path / "x", ["coordinator", "a"])
     assert [each.name for each in made] == ["ca.key", "ca.crt", "coordinator.key", "coordinator.crt", "a.key", "a.crt"]
     for key in tmp_path.glob("x/*.key"):
-        assert stat.S_IMODE(os.stat(key).st_mode) == 0o600
+        assert stat.S_IMODE(key.stat().st_mode) == 0o600
     before = (tmp_path / "x/a.crt").read_bytes()
     assert certify(tmp_path / "x", ["a"]) == []
     assert (tmp_path / "x/a.crt").read_bytes() == before

@@ -30,6 +30,12 @@ class Background:
         return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
 
 
+def heeded(task: asyncio.Task[Any]) -> asyncio.Task[Any]:
+    """A task whose error nobody need ask for: links end in many ways, and whoever waits for one looks at it first."""
+    task.add_done_callback(lambda done: None if done.cancelled() else done.exception())
+    return task
+
+
 _first = threading.Lock()
 _known: list[Background] = []
 

@@ -22,7 +22,7 @@ from laconic.protocol.restoring import restore_server
 from laconic.protocol.roster import Patience
 from laconic.protocol.server import Server
 from laconic.runtimes.service import methods
-from laconic.runtimes.service.background import Background, background
+from laconic.runtimes.service.background import Background, background, heeded
 from laconic.runtimes.service.desk import Arrived, Desk, Gone, Passed
 from laconic.runtimes.service.packages import grpc
 from laconic.runtimes.service.pages import Pages
@@ -280,12 +280,12 @@ class Coordinator:
         self._links += 1
         door = _Door(self._links + FIRST_LINK, name_in(context), self._background.loop)
         self._open.add(door)
-        reading = asyncio.create_task(self._read(door, context))
-        writing = asyncio.create_task(_write(door, context))
+        reading = heeded(asyncio.create_task(self._read(door, context)))
+        writing = heeded(asyncio.create_task(_write(door, context)))
         ending: _Ending | None = None
         try:
             done, _ = await asyncio.wait({reading, writing}, return_when=asyncio.FIRST_COMPLETED)
-            if writing in done:
+            if writing in done and writing.exception() is None:
                 ending = writing.result()
         except asyncio.CancelledError:  # the other end is gone
             pass

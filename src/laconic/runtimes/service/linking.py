@@ -17,7 +17,7 @@ from laconic.protocol.messages import SetAside, Up, Welcome
 from laconic.protocol.outcome import Outcome
 from laconic.protocol.session import ClientState
 from laconic.runtimes.service import methods
-from laconic.runtimes.service.background import background
+from laconic.runtimes.service.background import background, heeded
 from laconic.runtimes.service.joining import Joining
 from laconic.runtimes.service.packages import grpc
 from laconic.runtimes.service.traffic import Traffic
@@ -188,8 +188,8 @@ class Linking:
             if self._stopping.is_set():
                 return
             await self._aside(self._owner.happen, _greeted, linked=lambda: link)
-            reading = asyncio.create_task(self._read(call, link))
-            writing = asyncio.create_task(self._write(call, link))
+            reading = heeded(asyncio.create_task(self._read(call, link)))
+            writing = heeded(asyncio.create_task(self._write(call, link)))
             try:
                 done, _ = await asyncio.wait({reading, writing}, return_when=asyncio.FIRST_COMPLETED)
                 for task in done:
