@@ -14,6 +14,7 @@ import typer
 from laconic.cli import data
 from laconic.cli.certs import certs
 from laconic.cli.compare import compare
+from laconic.cli.demo_federation import demo_federation
 from laconic.cli.frontier import frontier
 from laconic.cli.listing import list_all
 from laconic.cli.reproduce import reproduce
@@ -45,6 +46,7 @@ app.command("suggest", epilog=EPILOG, no_args_is_help=True)(suggest)
 app.command("serve", epilog=EPILOG, no_args_is_help=True)(serve)
 app.command("status", epilog=EPILOG, no_args_is_help=True)(status)
 app.command("certs", epilog=EPILOG, no_args_is_help=True)(certs)
+app.command("demo-federation", epilog=EPILOG, no_args_is_help=False)(demo_federation)
 
 
 def _print_version(wanted: bool) -> None:

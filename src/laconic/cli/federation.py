@@ -40,7 +40,7 @@ class LimitsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     message_bytes: int = Limits.message_bytes
 
 
-class FederationFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class FederationFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
     """The layout of the file."""
 
     algorithm: dict[str, Any]
