@@ -34,7 +34,7 @@ def die_at(where: str, at: int) -> None:
             die("within")
         die("after")
 
-    Store._transaction = transaction  # type: ignore[method-assign, assignment]
+    Store._transaction = transaction  # type: ignore[method-assign]
 
 
 def observe(address: str, state: str, name: str, first: int, count: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,9 +49,20 @@ def federation(
             for name in names
         ]
         for agent in agents:
-            until(lambda agent=agent: agent.status().linked)  # type: ignore[misc]
+            until(partial(is_linked, agent))
         settle(coordinator, agents)
         yield coordinator, agents
+
+
+def is_linked(agent: Agent) -> bool:
+    """Whether an agent has a link."""
+    return agent.status().linked
+
+
+def linked_again(agent: Agent) -> bool:
+    """The same, once it was told to link now."""
+    agent.reconnect()
+    return agent.status().linked
 
 
 def until(holds: Any, *, seconds: float = PATIENCE) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from laconic.errors import LinkError
 from laconic.protocol.roster import Patience
 from laconic.runtimes.service.coordinator import Coordinator
 from tests.service.proxy import Proxy
-from tests.service.settling import PATIENCE, serving, until
+from tests.service.settling import PATIENCE, is_linked, linked_again, serving, until
 
 DIM = 2
 TOGETHER = {"name": "ApproxDisKernelUCB", "D": 1.0, "qbar": 3.0}
@@ -221,7 +222,7 @@ def test_a_coordinator_stops_gracefully_on_sigterm_and_reads_names_again_on_sigh
             until(lambda: "not among the names" in (agent.status().link_error or ""))
             written(tmp_path, "alone", port, names=["a", "b"])
             process.send_signal(signal.SIGHUP)
-            until(lambda: agent.reconnect() is None and agent.status().linked)
+            until(partial(linked_again, agent))
             agent.learn([[0.1, 0.2]], [1.0])
             agent.flush(timeout=PATIENCE)
             process.terminate()
@@ -251,7 +252,7 @@ def test_links_that_are_cut_again_and_again_lose_nothing(kind: str, tmp_path: Pa
             agent = (one, two)[reward % 2]
             agent.learn(np.random.default_rng(reward).uniform(-1, 1, (1, DIM)), [reward / 1024])
             if reward % 6 == 0:
-                until(lambda agent=agent: agent.reconnect() is None and agent.status().linked)  # type: ignore[misc]
+                until(partial(linked_again, agent))
                 cuts += proxy.cut()
         assert cuts >= 5
         for agent in (one, two):
@@ -271,7 +272,7 @@ def test_slow_and_late_links_still_bring_everything(tmp_path: Path) -> None:
         Agent.join(late.address, name="b", state=tmp_path / "b.db", insecure=True, algorithm=exact, dim=DIM) as two,
     ):
         for agent in (one, two):
-            until(lambda agent=agent: agent.status().linked)  # type: ignore[misc]
+            until(partial(is_linked, agent))
         one.learn(np.random.default_rng(1).uniform(-1, 1, (500, DIM)), np.ones(500))
         two.learn(np.random.default_rng(2).uniform(-1, 1, (500, DIM)), np.ones(500))
         one.choose([[0.1, 0.2]])

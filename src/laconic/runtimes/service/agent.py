@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -337,7 +338,7 @@ class Agent:
         old = [name for name, seconds in self.pending.items() if seconds > self._forget_after]
         for name in old:
             try:
-                self._diary.happen(lambda client, name=name: client.forget(name))  # type: ignore[misc]
+                self._diary.happen(partial(Client.forget, decision=name))
                 self.forgotten += 1
             except InputError:  # its reward came just now
                 pass

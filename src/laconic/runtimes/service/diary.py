@@ -41,9 +41,10 @@ class Entry:
     error: StateError | None = None
 
     @property
-    def is_decision(self) -> bool:
-        """Whether it is a choice that was made, which nobody waits to be written."""
-        return len(self.records) == 1 and isinstance(self.records[0], Decided)
+    def decided(self) -> Decided | None:
+        """The choice that was made, if it is that; nobody waits for it to be written."""
+        record = self.records[0] if len(self.records) == 1 else None
+        return record if isinstance(record, Decided) else None
 
 
 class Diary:
@@ -148,11 +149,11 @@ class Diary:
         """Undo events, but not decisions: those were given away."""
         self.client = entries[0].before
         for entry in entries:
-            if entry.is_decision:
-                self.client.learner.recall(entry.records[0])  # type: ignore[arg-type]
+            if entry.decided is not None:
+                self.client.learner.recall(entry.decided)
             else:
                 entry.error = error
-        decisions = [each for each in entries if each.is_decision]
+        decisions = [each for each in entries if each.decided is not None]
         self._queue.extend(Entry(each.records, Outcome(), None, copy(self.client)) for each in decisions)
 
     # -- snapshots -----------------------------------------------------------------------------------------------
