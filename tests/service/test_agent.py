@@ -3,6 +3,7 @@
 import asyncio
 import os
 import resource
+import sqlite3
 import threading
 from pathlib import Path
 from typing import Any
@@ -379,3 +380,33 @@ def test_a_flush_that_nobody_answers_is_still_wanted_when_the_coordinator_comes(
             agent.flush(timeout=0.1)
         with coordinator(tmp_path, bind=f"127.0.0.1:{port}"):
             until(lambda: agent._diary.client.session.wants is Wants.NOTHING and agent.status().covered == 3)
+
+
+def test_a_backup_that_is_taken_while_an_agent_runs_is_good(tmp_path: Path) -> None:
+    with lonely(tmp_path) as agent:
+        agent.learn(ARMS, [1.0, 2.0, 3.0])
+        (tmp_path / "backup").mkdir()
+        with sqlite3.connect(tmp_path / "a.db") as running, sqlite3.connect(tmp_path / "backup/a.db") as copy:
+            running.backup(copy)
+        running.close()
+        copy.close()
+        agent.learn(ARMS, [4.0, 5.0, 6.0])
+    with lonely(tmp_path / "backup") as agent:
+        assert agent.status().observations == 3
+
+
+def test_an_agent_that_goes_back_to_a_backup_is_told_nothing_twice_and_takes_nothing_twice(tmp_path: Path) -> None:
+    with coordinator(tmp_path, algorithm=LaconicUCB()) as there:
+        with joined(there, tmp_path, algorithm=LaconicUCB()) as agent:
+            agent.learn(ARMS, [0.1, 0.2, 0.3])
+            agent.flush()
+        backup = (tmp_path / "a.db").read_bytes()
+        with joined(there, tmp_path, algorithm=LaconicUCB()) as agent:
+            agent.learn(ARMS, [0.4, 0.5, 0.6])
+            agent.flush()
+        (tmp_path / "a.db").write_bytes(backup)
+        with joined(there, tmp_path, algorithm=LaconicUCB()) as agent:
+            agent.learn(ARMS[:2], [0.7, 0.8])
+            agent.flush()
+            assert there.status()["observations"] == 5  # of this agent as it is now
+            assert there.status()["log"] == 8  # what came between stays, as of one that left

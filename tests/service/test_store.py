@@ -71,10 +71,11 @@ def test_a_snapshot_stands_for_the_records_up_to_its_number_and_later_ones_stay(
     before, _ = restore_client(store.records(), plan=PLAN, start=1)
     upto = store.last
     store.append([learnt(3)])
-    store.compact(encode_record(snapshot_client(before)), upto=upto, notes=b"said")
+    store.compact(encode_record(snapshot_client(before)), upto=upto)
+    store.note("remark", b"said")
     after, _ = restore_client(store.records(), plan=PLAN, start=1)
     assert len(kept(store)) == 2
-    assert store.notes == b"said"
+    assert store.about("remark") == b"said"
     assert after.count == 4
     store.close()
     again = opened(tmp_path / "a.db")

@@ -90,6 +90,7 @@ class Agent:
         self._closed = threading.Event()
         client, first = _restored(plan, store, name=joining.name, seed=seed)
         self._made = _times(store, client)
+        self._noted = dict(self._made)
         self._diary = Diary(client, store, perform=self._perform)
         self._link = Linking(self, joining, codec=Codec(plan))
         if client.state not in (ClientState.OUTSIDE, ClientState.AWAY):
@@ -258,9 +259,9 @@ class Agent:
         self._link.stop()
         self._keeper.join()
         try:
-            self._diary.compact(notes=self._noted)
+            self._note_times()
         except StateError as error:
-            log.warning("the last snapshot was not written", extra={"reason": str(error)})
+            log.warning("when decisions were made was not noted", extra={"agent": self.name, "reason": str(error)})
         self._diary.close()
 
     # -- what happens in the background --------------------------------------------------------------------------
@@ -325,10 +326,11 @@ class Agent:
             try:
                 self._diary.write()
                 if self._diary.store.is_long:
-                    self._diary.compact(notes=self._noted)
+                    self._diary.compact()
                 if time.monotonic() - looked >= min(LOOK, self._forget_after):
                     looked = time.monotonic()
                     self.forget_old()
+                    self._note_times()
             except StateError as error:
                 log.error("the state file could not be written", extra={"agent": self.name, "reason": str(error)})
                 self._closed.wait(1.0)
@@ -345,9 +347,13 @@ class Agent:
             self._made.pop(name, None)
         return len(old)
 
-    def _noted(self) -> bytes:
-        pending = self._diary.client.learner.pending
-        return msgspec.json.encode({name: self._made[name] for name in list(pending) if name in self._made})
+    def _note_times(self) -> None:
+        """Note when decisions that wait were made, so that a restart does not make them younger."""
+        pending = self._diary.look(lambda client: list(client.learner.pending))
+        made = {name: self._made[name] for name in pending if name in self._made}
+        if made != self._noted:
+            self._diary.note(TIMES, msgspec.json.encode(made))
+            self._noted = made
 
     def _await(self, holds: Callable[[Client], bool], until: float, otherwise: str) -> None:
         with self._changed:
@@ -363,8 +369,8 @@ class Agent:
             raise StateError("this agent was closed; join again")
 
 
-#: Under which name a state file notes the table of the algorithm.
-TABLE = "algorithm"
+#: Under which names a state file notes the table of the algorithm, and when decisions were made.
+TABLE, TIMES = "algorithm", "decisions"
 
 
 def _check_times(group_commit: float, forget_after: float) -> None:
@@ -422,7 +428,7 @@ def _restored(plan: Plan, store: Store, *, name: str, seed: int) -> tuple[Client
 def _times(store: Store, client: Client) -> dict[str, float]:
     """When decisions that wait were made; those of which that is not known count from now."""
     try:
-        noted: Mapping[str, float] = msgspec.json.decode(store.notes or b"{}", type=dict[str, float])
+        noted: Mapping[str, float] = msgspec.json.decode(store.about(TIMES) or b"{}", type=dict[str, float])
     except msgspec.MsgspecError:
         noted = {}
     now = time.time()

@@ -157,8 +157,9 @@ class Desk:
 
     def stop(self) -> None:
         """Take what has come until now, and nothing more."""
-        self.put(Stopped())
-        self._thread.join()
+        if self._thread.is_alive():
+            self.put(Stopped())
+            self._thread.join()
         try:
             self._write_snapshot()
         except LaconicError as error:

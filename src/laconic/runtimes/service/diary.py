@@ -158,14 +158,19 @@ class Diary:
 
     # -- snapshots -----------------------------------------------------------------------------------------------
 
-    def compact(self, *, notes: Callable[[], bytes]) -> None:
+    def note(self, name: str, value: bytes) -> None:
+        """Note something beside the records."""
+        with self._disk:
+            self.store.note(name, value)
+
+    def compact(self) -> None:
         """Let a snapshot stand for all records until now; it is made beside everything else."""
-        frozen, upto, noted = self._still(notes)
+        frozen, upto = self._still()
         data = encode_record(snapshot_client(frozen))
         with self._disk:
-            self.store.compact(data, upto=upto, notes=noted)
+            self.store.compact(data, upto=upto)
 
-    def _still(self, notes: Callable[[], bytes]) -> tuple[Client, int, bytes]:
+    def _still(self) -> tuple[Client, int]:
         """The client at a moment at which all is written."""
         with self._disk:
             while True:
@@ -174,7 +179,7 @@ class Diary:
                     raise StateError(self.failing)
                 with self._brief:
                     if not self._queue:
-                        return copy(self.client), self.store.last, notes()
+                        return copy(self.client), self.store.last
 
     def close(self) -> None:
         """Write what waits, and let go of the store."""

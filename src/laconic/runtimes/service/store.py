@@ -32,7 +32,7 @@ _TAKEN_BACK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_B
 _TABLES = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE records (number INTEGER PRIMARY KEY, data BLOB NOT NULL);
-CREATE TABLE snapshot (number INTEGER PRIMARY KEY, data BLOB NOT NULL, notes BLOB NOT NULL);
+CREATE TABLE snapshot (number INTEGER PRIMARY KEY, data BLOB NOT NULL);
 """
 
 
@@ -166,16 +166,8 @@ class Store:
                     raise StateError(f"{self.path} lacks record {expected}; {_ADVICE}")
                 yield decode_record(data)
 
-    @property
-    def notes(self) -> bytes:
-        """What was noted beside the snapshot."""
-        self._require_usable()
-        with self._reading():
-            row = self._connection.execute("SELECT notes FROM snapshot WHERE number=?", (self._first,)).fetchone()
-        return b"" if row is None else bytes(row[0])
-
     def about(self, name: str) -> bytes | None:
-        """A fact that was noted for good."""
+        """What was noted last under a name."""
         self._require_usable()
         with self._reading():
             row = self._connection.execute("SELECT value FROM about WHERE name=?", (name,)).fetchone()
@@ -201,7 +193,7 @@ class Store:
         self._bytes += sum(len(data) for _, data in rows)
 
     def note(self, name: str, value: bytes) -> None:
-        """Note a fact for good."""
+        """Note something beside the records, in the place of what was noted under that name before."""
         with self._transaction():
             self._connection.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, value))
 
@@ -211,11 +203,11 @@ class Store:
         many = self._last - self._first >= MOST_RECORDS
         return many or self._bytes > max(LEAST_BYTES, self._snapshot_bytes // 2)
 
-    def compact(self, snapshot: bytes, *, upto: int, notes: bytes = b"") -> None:
+    def compact(self, snapshot: bytes, *, upto: int) -> None:
         """Let an encoded snapshot stand for all records up to a number."""
         with self._transaction():
             self._connection.execute("DELETE FROM snapshot")
-            self._connection.execute("INSERT INTO snapshot VALUES (?, ?, ?)", (upto, snapshot, notes))
+            self._connection.execute("INSERT INTO snapshot VALUES (?, ?)", (upto, snapshot))
             self._connection.execute("DELETE FROM records WHERE number<=?", (upto,))
         self._first, self._snapshot_bytes = upto, len(snapshot)
         self._bytes = _number(self._connection, "SELECT sum(length(data)) FROM records")
