@@ -67,6 +67,11 @@ if TYPE_CHECKING:
     from laconic.protocol.roster import Patience
     from laconic.protocol.server import Server
     from laconic.runtimes import Run, run
+    from laconic.runtimes.service.agent import Agent as Agent
+    from laconic.runtimes.service.coordinator import Coordinator as Coordinator
+    from laconic.runtimes.service.coordinator import Limits as Limits
+    from laconic.runtimes.service.coordinator import Serving as Serving
+    from laconic.runtimes.service.security import TLS as TLS
     from laconic.suggestion import Suggestion, suggest, suggest_for
     from laconic.triggers import Always, Determinant, Every, Never, Trigger, Variance
 
@@ -131,7 +136,13 @@ _HOMES = {
     "laconic.suggestion": ("Suggestion", "suggest", "suggest_for"),
     "laconic.triggers": ("Always", "Determinant", "Every", "Never", "Trigger", "Variance"),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+#: These need the extra ``laconic[service]``, so ``from laconic import *`` leaves them out.
+_WITH_SERVICE = {
+    "laconic.runtimes.service.agent": ("Agent",),
+    "laconic.runtimes.service.coordinator": ("Coordinator", "Limits", "Serving"),
+    "laconic.runtimes.service.security": ("TLS",),
+}
+_HOME_OF = {name: home for homes in (_HOMES, _WITH_SERVICE) for home, names in homes.items() for name in names}
 
 __all__ = [
     "UCB",

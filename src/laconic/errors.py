@@ -53,3 +53,15 @@ class MergeFailed(RemoteProtocolError):
 
 class PlanMismatch(RemoteProtocolError):
     """The other side plays by another plan; which parameters differ is said."""
+
+
+class StateError(LaconicError):
+    """A state file cannot be used or written; what it holds was left as it is."""
+
+
+class StateInUse(StateError):
+    """Another process, or the one that this was forked from, has the state file."""
+
+
+class LinkError(LaconicError):
+    """The coordinator cannot be reached, or does not let this side in; what was observed is kept here."""

@@ -6,7 +6,7 @@ Another package adds its own by an entry point in the group ``laconic.algorithms
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -67,6 +67,12 @@ def find(kind: Kind, name: str) -> Any:
         advice = f"did you mean {by_lower[near[0]]}?" if near else f"there are {', '.join(by_lower.values())}"
         raise UnknownName(f"no {kind} is called {name!r}; {advice}")
     return _load(kind, known)
+
+
+def algorithm_from(table: Mapping[str, Any]) -> Any:
+    """The algorithm that a table of a configuration file stands for."""
+    # By its place, as everything here: what knows all kinds of parts stands above what asks for an algorithm.
+    return import_module("laconic.experiments.parts").algorithm_from(table)
 
 
 def algorithms() -> dict[str, Any]:

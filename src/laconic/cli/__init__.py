@@ -12,12 +12,16 @@ from typing import Annotated
 import typer
 
 from laconic.cli import data
+from laconic.cli.certs import certs
 from laconic.cli.compare import compare
+from laconic.cli.demo_federation import demo_federation
 from laconic.cli.frontier import frontier
 from laconic.cli.listing import list_all
 from laconic.cli.reproduce import reproduce
 from laconic.cli.run import run
+from laconic.cli.serve import serve
 from laconic.cli.show import show
+from laconic.cli.status import status
 from laconic.cli.suggest import suggest
 
 OK, BAD_INPUT, INTERRUPTED = 0, 2, 130
@@ -39,6 +43,10 @@ app.add_typer(data.app, name="data", epilog=EPILOG)
 app.command("list", epilog=EPILOG)(list_all)
 app.command("show", epilog=EPILOG, no_args_is_help=True)(show)
 app.command("suggest", epilog=EPILOG, no_args_is_help=True)(suggest)
+app.command("serve", epilog=EPILOG, no_args_is_help=True)(serve)
+app.command("status", epilog=EPILOG, no_args_is_help=True)(status)
+app.command("certs", epilog=EPILOG, no_args_is_help=True)(certs)
+app.command("demo-federation", epilog=EPILOG, no_args_is_help=False)(demo_federation)
 
 
 def _print_version(wanted: bool) -> None:

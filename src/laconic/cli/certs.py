@@ -1,0 +1,41 @@
+"""``laconic certs``: a local authority, and certificates for a coordinator and agents."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def certs(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where the files are, or are made.")],
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="NAME...", help="Agents; [bold]coordinator[/] is made in any case."),
+    ] = None,
+    hosts: Annotated[
+        list[str] | None,
+        typer.Option("--host", metavar="HOST", help="A name or address of the coordinator's machine; repeatable."),
+    ] = None,
+    days: Annotated[int, typer.Option("--days", metavar="DAYS", help="How long certificates are good.")] = 365,
+    renew: Annotated[bool, typer.Option("--renew", help="Make new ones also for names that have one.")] = False,
+) -> None:
+    """Make a local authority (ca.crt, ca.key), and NAME.crt and NAME.key for a coordinator and each agent.
+
+    Keys are for their owner alone to read. Keep ca.key away from the machines of the federation.
+    """
+    from laconic.checks import require_whole
+    from laconic.runtimes.service.authority import COORDINATOR, HOSTS, certify, expiry
+
+    require_whole("--days", days, least=1)
+    wanted = [*dict.fromkeys([COORDINATOR, *(names or [])])]
+    if renew and names:
+        wanted = [*dict.fromkeys(names)]
+    made = certify(folder, wanted, hosts=[*HOSTS, *(hosts or [])], valid=timedelta(days=days), renew=renew)
+    for path in made:
+        until = f", good until {expiry(path):%Y-%m-%d}" if path.suffix == ".crt" else ""
+        typer.echo(f"{path}{until}")
+    if not made:
+        typer.echo("All of them are there; --renew makes new ones.", err=True)

@@ -1,0 +1,103 @@
+"""The file of a federation: what is learnt, where it is served, and for whom."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from laconic.algorithms import Algorithm
+from laconic.errors import InputError
+from laconic.experiments.config import read_toml
+from laconic.experiments.parts import algorithm_from
+from laconic.protocol.roster import Patience
+from laconic.runtimes.service.coordinator import Coordinator, Limits, Serving
+from laconic.runtimes.service.security import TLS
+
+
+class TLSFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Paths, from the folder of the file."""
+
+    authority: str
+    certificate: str
+    key: str
+
+
+class PatienceFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How long a sync waits, and how many must be present."""
+
+    seconds: float = 30.0
+    quorum: int = 1
+
+
+class LimitsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How much a coordinator takes."""
+
+    members: int = Limits.members
+    links: int = Limits.links
+    message_bytes: int = Limits.message_bytes
+
+
+class FederationFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
+    """The layout of the file."""
+
+    algorithm: dict[str, Any]
+    dim: int
+    state: str
+    bind: str = Serving.bind
+    http: str | None = None
+    insecure: bool = False
+    names: list[str] | None = None
+    members: list[str] = msgspec.field(default_factory=list)
+    tls: TLSFiles | None = None
+    patience: PatienceFile = msgspec.field(default_factory=PatienceFile)
+    limits: LimitsFile = msgspec.field(default_factory=LimitsFile)
+
+
+@dataclass(frozen=True)
+class Federation:
+    """A file that was read, and where from: its paths are relative to that."""
+
+    file: FederationFile
+    folder: Path
+    algorithm: Algorithm
+
+    @property
+    def serving(self) -> Serving:
+        """Where and for whom it is served."""
+        file, tls = self.file, self.file.tls
+        return Serving(
+            bind=file.bind,
+            http=file.http,
+            insecure=file.insecure,
+            tls=None if tls is None else TLS(**{name: self.folder / path for name, path in _paths(tls)}),
+            allowed=None if file.names is None else frozenset(file.names),
+            members=tuple(file.members),
+            patience=Patience(seconds=file.patience.seconds, quorum=file.patience.quorum),
+            limits=Limits(
+                members=file.limits.members, links=file.limits.links, message_bytes=file.limits.message_bytes
+            ),
+        )
+
+    def coordinator(self) -> Coordinator:
+        """The coordinator, ready to start."""
+        plan = self.algorithm.plan(self.file.dim)
+        return Coordinator(
+            plan, state=self.folder / self.file.state, serving=self.serving, algorithm=self.file.algorithm
+        )
+
+
+def _paths(tls: TLSFiles) -> list[tuple[str, str]]:
+    return [("authority", tls.authority), ("certificate", tls.certificate), ("key", tls.key)]
+
+
+def read_federation(path: Path) -> Federation:
+    """The federation in a TOML file; refused with advice where it makes no sense."""
+    file = read_toml(path, FederationFile)
+    if file.dim < 1:
+        raise InputError(f"{path}: dim is {file.dim}; give the number of features of an arm, as in dim = 20")
+    federation = Federation(file, folder=path.absolute().parent, algorithm=algorithm_from(file.algorithm))
+    _ = federation.serving  # refused now, with all that is wrong with it
+    return federation

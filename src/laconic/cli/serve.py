@@ -1,0 +1,66 @@
+"""``laconic serve``: a coordinator from a file, until it is told to stop."""
+
+from __future__ import annotations
+
+import queue
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from laconic.cli.federation import Federation
+
+
+def serve(
+    file: Annotated[
+        Path, typer.Argument(metavar="FEDERATION.toml", help="Algorithm, dimension, address, TLS, state, limits.")
+    ],
+    log: Annotated[
+        str, typer.Option("--log", metavar="LEVEL", help="How much is logged: debug, info, warning or error.")
+    ] = "info",
+) -> None:
+    """Coordinate a federation until SIGTERM or Ctrl-C; SIGHUP reads the allowed names again.
+
+    Logs go to stderr, a JSON object a line. The first line on stdout says where it serves.
+    """
+    from laconic.checks import require_one_of
+    from laconic.cli.federation import read_federation
+    from laconic.runtimes.service.jsonlines import log_to_stderr
+
+    require_one_of("--log", log, choices=("debug", "info", "warning", "error"))
+    settings = read_federation(file)
+    log_to_stderr(log)
+    signals: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(each, lambda number, _: signals.put(number))
+    _run(settings, file, signals)
+
+
+def _run(settings: Federation, file: Path, signals: queue.SimpleQueue[int]) -> None:
+    from laconic.cli.display import as_json
+
+    coordinator = settings.coordinator()
+    with coordinator:
+        where: dict[str, Any] = {"address": coordinator.address, "http": coordinator.http_address or None}
+        typer.echo(as_json(where).replace("\n", ""))
+        while signals.get() == signal.SIGHUP:
+            _reload(coordinator, file)
+
+
+def _reload(coordinator: Any, file: Path) -> None:
+    """Take the allowed names from the file again; a file that cannot be read changes nothing."""
+    import logging
+
+    from laconic.cli.federation import read_federation
+    from laconic.errors import LaconicError
+
+    logger = logging.getLogger("laconic.coordinator")
+    try:
+        names = read_federation(file).file.names
+    except LaconicError as error:
+        logger.error("the file was not read again", extra={"reason": str(error)})
+        return
+    coordinator.allow(names)
+    logger.info("names read again", extra={"names": None if names is None else len(names)})

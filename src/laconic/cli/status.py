@@ -1,0 +1,54 @@
+"""``laconic status``: how a coordinator stands."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+SECONDS = 10.0
+
+
+def status(
+    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The coordinator's HTTP address.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Show how a coordinator stands: members, epoch, traffic, last errors."""
+    from laconic.cli.display import as_json as to_json
+
+    found = fetched(address)
+    typer.echo(to_json(found) if as_json else "\n".join(_lines(found)))
+
+
+def fetched(address: str) -> dict[str, Any]:
+    """What the coordinator at an HTTP address says about itself."""
+    import json
+    from urllib.error import URLError
+    from urllib.request import urlopen
+
+    from laconic.errors import InputError, LinkError
+
+    if "/" in address or ":" not in address:
+        raise InputError(f"the address must be HOST:PORT, not {address!r}; try 127.0.0.1:7444")
+    try:
+        with urlopen(f"http://{address}/status", timeout=SECONDS) as answer:  # the scheme is ours
+            found: dict[str, Any] = json.load(answer)
+    except (URLError, OSError, ValueError) as error:
+        raise LinkError(f"no coordinator answers at {address}: {error}; try the http address of its file") from None
+    return found
+
+
+def _lines(found: dict[str, Any]) -> list[str]:
+    ready = "ready" if found["ready"] else "not ready"
+    lines = [
+        f"{found['address']}: {ready}, {found['state']}, up {found['seconds']:,.0f} s",
+        f"epoch {found['epoch']}, {found['counters']['syncs']} syncs since the start, "
+        f"{found['observations']:,} observations, {found['links']} links",
+        "",
+        f"{'member':20} {'status':10} {'observations':>12}",
+    ]
+    lines += [f"{each['name'][:20]:20} {each['status']:10} {each['observations']:12,}" for each in found["members"]]
+    lines += ["", f"{'direction':10} {'phase':22} {'messages':>10} {'bytes':>14}"]
+    for row in found["traffic"]:
+        lines.append(f"{row['direction']:10} {row['phase']:22} {row['messages']:10,} {row['bytes']:14,}")
+    return lines + [f"! {error}" for error in found["errors"]]

@@ -1,0 +1,435 @@
+"""The agent: a client of the protocol inside an application, with durable state and a link in the background."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import msgspec
+from numpy.typing import ArrayLike
+
+from laconic import registry
+from laconic.algorithms import Algorithm, require_algorithm
+from laconic.checks import require_name, require_number, require_positive, require_whole
+from laconic.errors import InputError, LaconicError, LinkError, StateError
+from laconic.protocol.client import Client
+from laconic.protocol.codec import Codec
+from laconic.protocol.learner import Decision
+from laconic.protocol.messages import Up
+from laconic.protocol.outcome import Outcome, Work
+from laconic.protocol.plan import Plan
+from laconic.protocol.restoring import restore_client
+from laconic.protocol.session import ClientState, Wants
+from laconic.runtimes.service.background import background
+from laconic.runtimes.service.diary import Diary, Entry
+from laconic.runtimes.service.joining import Joining, described_plan
+from laconic.runtimes.service.linking import Linking
+from laconic.runtimes.service.security import TLS, require_address
+from laconic.runtimes.service.store import Store
+from laconic.runtimes.service.traffic import Traffic
+
+log = logging.getLogger("laconic.agent")
+WEEK = 7 * 24 * 3600.0
+#: How often what waits is written, and old decisions are looked for, in seconds.
+PAUSE, LOOK = 0.25, 30.0
+
+
+@dataclass(frozen=True)
+class Status:
+    """How an agent stands."""
+
+    name: str
+    state: str  # of its session: outside, away, greeting, idle, waiting or syncing
+    linked: bool
+    link_error: str | None  # why there is no link
+    observations: int
+    shared: int  # how many of them went to the coordinator
+    covered: int  # how many of them the belief has; the others are this agent's own knowledge
+    pending: int  # decisions that wait for their reward
+    forgotten: int  # decisions that were given up since the start
+    epoch: int
+    clients: int
+    working: bool
+    unsent: int  # messages that are on their way out
+    messages_sent: int
+    messages_received: int
+    bytes_sent: int
+    bytes_received: int
+
+
+class Agent:
+    """Chooses and learns here, and shares through a coordinator; made by `Agent.join`, used from any thread."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        joining: Joining,
+        store: Store,
+        seed: int,
+        group_commit: float = 0.0,
+        forget_after: float = WEEK,
+    ) -> None:
+        """An agent on a store that is open; `join` makes both."""
+        self.plan, self.name = plan, joining.name
+        self.traffic = Traffic(plan)
+        self.forgotten = 0
+        self._group, self._forget_after = group_commit, forget_after
+        self._working = 0
+        self._changed = threading.Condition()
+        self._closed = threading.Event()
+        client, first = _restored(plan, store, name=joining.name, seed=seed)
+        self._made = _times(store, client)
+        self._noted = dict(self._made)
+        self._diary = Diary(client, store, perform=self._perform)
+        self._link = Linking(self, joining, codec=Codec(plan))
+        if client.state not in (ClientState.OUTSIDE, ClientState.AWAY):
+            self._diary.happen(lambda each: each.lose())
+        for work in first.compute:
+            self._compute(work)
+        self._keeper = threading.Thread(target=self._keep_house, name=f"laconic-{self.name}", daemon=True)
+
+    @classmethod
+    def join(
+        cls,
+        address: str,
+        *,
+        name: str,
+        state: str | os.PathLike[str],
+        tls: TLS | None = None,
+        insecure: bool = False,
+        algorithm: Algorithm | None = None,
+        dim: int | None = None,
+        seed: int | None = None,
+        group_commit: float = 0.0,
+        forget_after: float = WEEK,
+        wait: float = 30.0,
+    ) -> Agent:
+        """Open or begin a state file, and link to a coordinator in the background.
+
+        Without an ``algorithm`` and a ``dim`` a new agent asks the coordinator for its own, and waits for that so many
+        seconds; later starts need nobody. ``group_commit`` lets `observe` return before its record is on disk, by up to
+        so many seconds: a kill then loses what was observed since. Decisions older than ``forget_after`` seconds are
+        given up. Plaintext (``insecure``) is for coordinators on this machine.
+        """
+        require_name("name", name)
+        _check_times(group_commit, forget_after)
+        if (tls is None) is not bool(insecure):
+            raise InputError(
+                "give tls, as in TLS.of('certs', name), or insecure=True to talk to this machine in plaintext"
+            )
+        if tls is not None:
+            tls.read()  # refused here rather than in the background
+        address = require_address("address", address, insecure=insecure)
+        joining = Joining(address=address, name=name, tls=tls)
+        plan, table = _plan(joining, algorithm=algorithm, dim=dim, state=state, wait=wait)
+        store = Store(state, role="agent", name=name, plan=plan)
+        try:
+            if table and store.about(TABLE) is None:
+                store.note(TABLE, table)
+            drawn = secrets.randbits(31) if seed is None else seed
+            agent = cls(
+                plan, joining=joining, store=store, seed=drawn, group_commit=group_commit, forget_after=forget_after
+            )
+        except BaseException:
+            store.close()
+            raise
+        agent._start()
+        return agent
+
+    def _start(self) -> None:
+        self._keeper.start()
+        self._link.start()
+
+    def __enter__(self) -> Agent:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Agent:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        await asyncio.get_running_loop().run_in_executor(None, self.close)
+
+    # -- what an application does --------------------------------------------------------------------------------
+
+    def choose(self, arms: ArrayLike, ids: Sequence[str] | None = None) -> Decision:
+        """The arm to take, from what is known here and now; it waits for no network, no disk and no sync."""
+        self._require_open()
+        options = {} if ids is None else {"ids": ids}
+        decision = self._diary.choose(arms, **options)
+        self._made[decision.id] = time.time()
+        return decision
+
+    def observe(self, decision: Decision | str, reward: float) -> None:
+        """Learn the reward of a decision, however late; unless ``group_commit`` was asked for it is then on disk."""
+        self._learn(lambda client: client.observe(decision, reward))
+        self._made.pop(decision if isinstance(decision, str) else decision.id, None)
+
+    def learn(self, points: ArrayLike, rewards: ArrayLike) -> None:
+        """Learn rewards of points that were observed elsewhere, all of them or none, durably as `observe` does."""
+        self._learn(lambda client: client.learn(points, rewards))
+
+    def _learn(self, event: Callable[[Client], Outcome[Up]]) -> None:
+        self._require_open()
+        # A store that refuses is tried at once, so that nothing more is acknowledged that it may never take.
+        self._diary.happen(event, early=self._group > 0 and self._diary.failing is None)
+
+    @property
+    def pending(self) -> dict[str, float]:
+        """Decisions that wait for their reward, by id, and how many seconds they have."""
+        waiting = self._diary.look(lambda client: list(client.learner.pending))
+        now = time.time()
+        return {each: max(0.0, now - self._made.get(each, now)) for each in waiting}
+
+    def flush(self, timeout: float = 30.0) -> None:
+        """Share all observations now, take in what others have, and wait for that."""
+        require_positive("timeout", timeout)
+        self._require_open()
+        until = time.monotonic() + timeout
+        self._diary.write()
+        if not self.plan.exchanges:
+            return
+        self._await(lambda client: client.state is not ClientState.OUTSIDE, until, "the coordinator was not reached")
+        self._diary.happen(lambda client: client.flush())
+        self._await(lambda client: client.session.wants is not Wants.FLUSH, until, "the flush was not answered")
+
+    def status(self) -> Status:
+        """How this agent stands."""
+        sent, received = self.traffic.of("up"), self.traffic.of("down")
+
+        def seen(client: Client) -> Status:
+            learner, session = client.learner, client.session
+            return Status(
+                name=self.name,
+                state=session.state.value,
+                linked=self._link.is_up,
+                link_error=None if self._link.is_up else self._link.error,
+                observations=client.count,
+                shared=session.sent,
+                covered=learner.covered,
+                pending=len(learner.pending),
+                forgotten=self.forgotten,
+                epoch=session.held.number,
+                clients=session.clients,
+                working=self._working > 0 or session.owed is not None,
+                unsent=self._link.unsent,
+                messages_sent=sent.messages,
+                messages_received=received.messages,
+                bytes_sent=sent.bytes,
+                bytes_received=received.bytes,
+            )
+
+        status: Status = self._diary.look(seen)
+        return status
+
+    def reconnect(self) -> None:
+        """Link again, also where another process took this agent's place."""
+        self._require_open()
+        self._link.again()
+
+    def leave(self) -> None:
+        """Leave the federation, until the next start or `reconnect`; choosing and learning here go on."""
+        self._require_open()
+        if self._diary.look(lambda client: client.state) is not ClientState.OUTSIDE:
+            self._diary.happen(lambda client: client.leave())
+        self._link.rest("this agent left")
+
+    def close(self) -> None:
+        """End the link, write what waits and let go of the state file."""
+        if self._closed.is_set():
+            return
+        self._closed.set()
+        self._link.stop()
+        self._keeper.join()
+        try:
+            self._note_times()
+        except StateError as error:
+            log.warning("when decisions were made was not noted", extra={"agent": self.name, "reason": str(error)})
+        self._diary.close()
+
+    # -- what happens in the background --------------------------------------------------------------------------
+
+    def happen(self, event: Callable[[Client], Outcome[Up]], **options: Any) -> Outcome[Up]:
+        """Let something happen to the client, for the link."""
+        return self._diary.happen(event, **options)
+
+    def look(self, at: Callable[[Client], Any]) -> Any:
+        """Something about the client at one moment."""
+        return self._diary.look(at)
+
+    def changed(self) -> None:
+        """Tell those who wait for something that they may look again."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def _perform(self, entry: Entry) -> None:
+        """An event is durable: send what it sends, begin what work it owes."""
+        if entry.link is not None:
+            for message in entry.outcome.send:
+                entry.link.put(message)
+        for work in entry.outcome.compute:
+            self._compute(work)
+        self.changed()
+
+    def _compute(self, work: Work) -> None:
+        with self._changed:
+            self._working += 1
+        background().pool.submit(self._work, work)
+
+    def _work(self, work: Work) -> None:
+        try:
+            result: Any = work.result()
+        except LaconicError as error:
+            result = error
+        except Exception as error:  # it must come back, or the exchange that it is for never ends
+            log.exception("work failed", extra={"agent": self.name})
+            result = LinkError(f"{type(error).__name__}: {error}")
+        try:
+            self._hand_back(work, result)
+        finally:
+            with self._changed:
+                self._working -= 1
+                self._changed.notify_all()
+
+    def _hand_back(self, work: Work, result: Any) -> None:
+        while not self._closed.is_set():
+            try:
+                outcome = self._diary.happen(lambda client: client.done(work, result))
+            except StateError as error:
+                log.error("what came of work could not be stored", extra={"agent": self.name, "reason": str(error)})
+                self._closed.wait(1.0)
+                continue
+            self._link.after(outcome)
+            return
+
+    def _keep_house(self) -> None:
+        """Write what waits, compact what is long, forget what is old."""
+        looked = time.monotonic()
+        while not self._closed.wait(min(PAUSE, self._group) if self._group > 0 else PAUSE):
+            try:
+                self._diary.write()
+                if self._diary.store.is_long:
+                    self._diary.compact()
+                if time.monotonic() - looked >= min(LOOK, self._forget_after):
+                    looked = time.monotonic()
+                    self.forget_old()
+                    self._note_times()
+            except StateError as error:
+                log.error("the state file could not be written", extra={"agent": self.name, "reason": str(error)})
+                self._closed.wait(1.0)
+
+    def forget_old(self) -> int:
+        """Give up decisions that have waited too long; how many."""
+        old = [name for name, seconds in self.pending.items() if seconds > self._forget_after]
+        for name in old:
+            try:
+                self._diary.happen(partial(Client.forget, decision=name))
+                self.forgotten += 1
+            except InputError:  # its reward came just now
+                pass
+            self._made.pop(name, None)
+        return len(old)
+
+    def _note_times(self) -> None:
+        """Note when decisions that wait were made, so that a restart does not make them younger."""
+        pending = self._diary.look(lambda client: list(client.learner.pending))
+        made = {name: self._made[name] for name in pending if name in self._made}
+        if made != self._noted:
+            self._diary.note(TIMES, msgspec.json.encode(made))
+            self._noted = made
+
+    def _await(self, holds: Callable[[Client], bool], until: float, otherwise: str) -> None:
+        with self._changed:
+            while not self._diary.look(holds):
+                left = until - time.monotonic()
+                if left <= 0 or self._closed.is_set():
+                    said = f": {self._link.error}" if self._link.error else ""
+                    raise LinkError(f"{otherwise}{said}; what was observed is kept here, and is shared later")
+                self._changed.wait(min(left, 0.5))
+
+    def _require_open(self) -> None:
+        if self._closed.is_set():
+            raise StateError("this agent was closed; join again")
+
+
+#: Under which names a state file notes the table of the algorithm, and when decisions were made.
+TABLE, TIMES = "algorithm", "decisions"
+
+
+def _check_times(group_commit: float, forget_after: float) -> None:
+    if group_commit != 0:
+        require_positive("group_commit", group_commit)
+    require_positive("forget_after", forget_after)
+
+
+def _plan(
+    joining: Joining, *, algorithm: Algorithm | None, dim: int | None, state: str | os.PathLike[str], wait: float
+) -> tuple[Plan, bytes]:
+    """The plan, and the table that it was made from where an agent was told one."""
+    if (algorithm is None) is not (dim is None):
+        raise InputError("algorithm and dim are given together, or neither of them to ask the coordinator")
+    if algorithm is not None and dim is not None:
+        require_whole("dim", dim, least=1)
+        return require_algorithm(algorithm).plan(dim), b""
+    table = _noted_table(state, joining.name) or described_plan(joining, wait=wait)
+    known = msgspec.json.decode(table, type=_Table)
+    if not known.algorithm:
+        raise LinkError("the coordinator's algorithm has no table; give algorithm and dim here as there")
+    return registry.algorithm_from(known.algorithm).plan(known.dim), table
+
+
+class _Table(msgspec.Struct, frozen=True):
+    """What an agent was told of its plan."""
+
+    algorithm: dict[str, Any]
+    dim: int
+
+
+def _noted_table(state: str | os.PathLike[str], name: str) -> bytes | None:
+    """What the state file of an agent that has started before says."""
+    path = Path(state)
+    if not path.is_file() or path.stat().st_size == 0:
+        return None
+    store = Store(state, role="agent", name=name)
+    try:
+        return store.about(TABLE)
+    finally:
+        store.close()
+
+
+def _restored(plan: Plan, store: Store, *, name: str, seed: int) -> tuple[Client, Outcome[Up]]:
+    """The client of a store; the first time, one without observations."""
+    start = secrets.randbits(40)
+    if store.last == 0:
+        require_number("seed", seed, bits=64)
+        store.append([Client(plan, seed=seed, member=False, name=name).born])
+    client, outcome = restore_client(store.records(), plan=plan, start=start)
+    store.append(outcome.keep)
+    return client, outcome
+
+
+def _times(store: Store, client: Client) -> dict[str, float]:
+    """When decisions that wait were made; those of which that is not known count from now."""
+    try:
+        noted: Mapping[str, float] = msgspec.json.decode(store.about(TIMES) or b"{}", type=dict[str, float])
+    except msgspec.MsgspecError:
+        noted = {}
+    now = time.time()
+    return {name: min(now, noted.get(name, now)) for name in client.learner.pending}

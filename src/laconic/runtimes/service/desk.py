@@ -1,0 +1,341 @@
+"""The desk: where events happen to a server, one after the other, in a thread of their own.
+
+Whatever a batch of events keeps is durable before anything that it sends goes out. If it cannot be stored, the server
+is what it was before the batch, and who sent something of it is cut off, so that it greets and sends that again.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from laconic.errors import LaconicError, LocalProtocolError, MergeFailed, RemoteProtocolError, StateError
+from laconic.protocol.codec import Codec
+from laconic.protocol.messages import Down, Hello, Refused, SetAside
+from laconic.protocol.outcome import Outcome, Work
+from laconic.protocol.records import Record, encode_record
+from laconic.protocol.restoring import snapshot_server
+from laconic.protocol.server import Sends, Server
+from laconic.runtimes.service.store import Store
+from laconic.runtimes.service.traffic import Traffic
+
+log = logging.getLogger("laconic.coordinator")
+#: So many events share a commit at most.
+MOST_EVENTS = 64
+
+
+class Door(Protocol):
+    """The coordinator's end of a link."""
+
+    number: int
+    identity: str | None  # the name in the certificate at the other end; None where there is none
+    name: str | None  # under which it greeted
+
+    def put(self, data: bytes) -> None:
+        """Send bytes, after all that was put before."""
+        ...
+
+    def end(self, reason: str, *, denied: bool = False) -> None:
+        """End the link, after all that was put before."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Arrived:
+    """An event: bytes came on a link."""
+
+    door: Door
+    data: bytes
+    handled: Callable[[], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Gone:
+    """An event: a link is down."""
+
+    door: Door
+
+
+@dataclass(frozen=True, eq=False)
+class Passed:
+    """An event: it is this late."""
+
+    now: float
+
+
+@dataclass(frozen=True, eq=False)
+class Worked:
+    """An event: work is done."""
+
+    work: Work
+    result: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Compacted:
+    """An event: a snapshot is ready."""
+
+    data: bytes
+    upto: int
+
+
+@dataclass(frozen=True, eq=False)
+class Stopped:
+    """An event, the last one."""
+
+
+Event = Arrived | Gone | Passed | Worked | Compacted | Stopped
+
+
+@dataclass(eq=False)
+class Effects:
+    """What a batch of events wants done."""
+
+    keep: list[Record] = field(default_factory=list)
+    send: list[Sends] = field(default_factory=list)
+    compute: list[Work] = field(default_factory=list)
+    end: list[tuple[Door, str, bool]] = field(default_factory=list)
+    syncs: int = 0
+
+    def add(self, outcome: Outcome[Sends]) -> None:
+        """Add those of one event."""
+        self.keep += outcome.keep
+        self.send += outcome.send
+        self.compute += outcome.compute
+        self.syncs += outcome.installed is not None
+
+
+@dataclass(eq=False)
+class Counters:
+    """What happened since the start."""
+
+    syncs: int = 0
+    refused: int = 0
+    dropped: int = 0
+    failed_commits: int = 0
+    failed_work: int = 0
+    snapshots: int = 0
+
+
+class Desk:
+    """A server with its store."""
+
+    def __init__(self, server: Server, store: Store, *, codec: Codec, pool: Executor) -> None:
+        self.server, self.store = server, store
+        self.allowed: frozenset[str] | None = None  # None where every name is
+        self.traffic, self.counters = Traffic(server.plan), Counters()
+        self.doors: dict[int, Door] = {}
+        self.errors: list[str] = []  # the last few, for a status
+        self._codec, self._pool = codec, pool
+        self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self._again: list[Event] = []  # what must happen and could not be stored
+        self._compacting = False
+        self._put = self._done = 0  # how many events
+        self._counting = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="laconic-desk", daemon=True)
+
+    def start(self) -> None:
+        """Begin to take events."""
+        self._thread.start()
+
+    def put(self, event: Event) -> None:
+        """Let an event happen, in its turn."""
+        with self._counting:
+            self._put += 1
+        self._events.put(event)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether events wait or are under way."""
+        return self._put != self._done
+
+    def stop(self) -> None:
+        """Take what has come until now, and nothing more."""
+        if self._thread.is_alive():
+            self.put(Stopped())
+            self._thread.join()
+        try:
+            self._write_snapshot()
+        except LaconicError as error:
+            log.warning("the last snapshot was not written", extra={"reason": str(error)})
+        self.store.close()
+
+    def _write_snapshot(self) -> None:
+        self.store.compact(encode_record(snapshot_server(self.server)), upto=self.store.last)
+
+    # -- events --------------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while True:
+            batch: list[Event] = [self._events.get()]
+            while len(batch) < MOST_EVENTS and not self._events.empty():
+                batch.append(self._events.get())
+            self._handle([event for event in batch if not isinstance(event, Stopped)])
+            self._done += len(batch)
+            if any(isinstance(event, Stopped) for event in batch):
+                return
+
+    def _handle(self, batch: list[Event]) -> None:
+        if any(isinstance(event, Passed) for event in batch):
+            batch, self._again = [*self._again, *batch], []
+        before, effects = self.server.hub, Effects()
+        for event in batch:
+            self._happen(event, effects)
+        try:
+            if effects.keep:
+                self.store.append(effects.keep)
+        except StateError as error:
+            self.server.hub = before
+            self._undo(batch, error)
+        else:
+            self._perform(effects)
+        for event in batch:
+            if isinstance(event, Arrived):
+                event.handled()
+
+    def _happen(self, event: Event, effects: Effects) -> None:
+        if isinstance(event, Arrived):
+            self._arrive(event, effects)
+        elif isinstance(event, Gone):
+            self.doors.pop(event.door.number, None)
+            effects.add(self.server.lose(event.door.number))
+        elif isinstance(event, Passed):
+            effects.add(self.server.tick(event.now))
+        elif isinstance(event, Worked):
+            effects.add(self.server.done(event.work, event.result))
+        elif isinstance(event, Compacted):
+            self._compact(event)
+
+    def _arrive(self, event: Arrived, effects: Effects) -> None:
+        """Take a message; what no correct client sends ends its link, and nothing else."""
+        door = event.door
+        try:
+            message = self._codec.decode(event.data)
+            self.traffic.record(message, direction="up", size=len(event.data))
+            refusal = self._refusal(door, message) if isinstance(message, Hello) else None
+            if refusal is not None:
+                self._refuse(door, refusal, effects, denied=True)
+                return
+            outcome = self.server.receive(door.number, message)
+        except RemoteProtocolError as error:
+            self._refuse(door, str(error), effects)
+            effects.add(self.server.lose(door.number))
+            return
+        except Exception as error:  # whatever a message brings about, it is its sender alone who pays for it
+            log.exception("a message could not be handled", extra={"link": door.number, "member": door.name})
+            self._refuse(door, f"{type(error).__name__}: {error}", effects)
+            effects.add(self.server.lose(door.number))
+            return
+        self._note(door, message, outcome)
+        effects.add(outcome)
+        if any(link == door.number and isinstance(each, Refused) for link, each in outcome.send):
+            effects.end.append((door, outcome.dropped or "refused", True))
+
+    def _note(self, door: Door, message: Any, outcome: Outcome[Sends]) -> None:
+        if isinstance(message, Hello):
+            door.name = message.name
+            self.doors[door.number] = door
+            log.info("greeted", extra={"link": door.number, "member": message.name, "count": message.count})
+        if outcome.dropped:
+            self.counters.dropped += 1
+            log.info("dropped", extra={"link": door.number, "member": door.name, "reason": outcome.dropped})
+
+    def _refusal(self, door: Door, hello: Hello) -> str | None:
+        """Why a name is not let in, whatever its plan."""
+        if door.identity is not None and door.identity != hello.name:
+            return f"the certificate is of {door.identity!r}, and the greeting says {hello.name!r}; give its own name"
+        if self.allowed is not None and hello.name not in self.allowed:
+            return f"{hello.name!r} is not among the names that this coordinator lets in"
+        return None
+
+    def _refuse(self, door: Door, reason: str, effects: Effects, *, denied: bool = False) -> None:
+        self.counters.refused += 1
+        self._note_error(f"{door.name or door.identity or 'somebody'} was refused: {reason}")
+        log.warning("refused", extra={"link": door.number, "member": door.name or door.identity, "reason": reason})
+        effects.end.append((door, reason, denied))
+
+    def _note_error(self, line: str) -> None:
+        self.errors = [*self.errors[-9:], line]
+
+    # -- effects -------------------------------------------------------------------------------------------------
+
+    def _undo(self, batch: list[Event], error: StateError) -> None:
+        """Nothing of a batch happened; what its senders will not say again must happen later."""
+        self.counters.failed_commits += 1
+        self._note_error(str(error))
+        log.error("records could not be stored", extra={"reason": str(error)})
+        self._again += [event for event in batch if isinstance(event, Gone | Worked)]
+        for event in batch:
+            if isinstance(event, Arrived):
+                event.door.end("the coordinator cannot store anything at the moment")
+
+    def _perform(self, effects: Effects) -> None:
+        sent = [(self.doors[link], message) for link, message in effects.send if link in self.doors]
+        for door, data, message in self._encoded(sent):
+            self.traffic.record(message, direction="down", size=len(data))
+            door.put(data)
+            if isinstance(message, SetAside):
+                log.warning("set aside", extra={"link": door.number, "member": door.name, "reason": message.reason})
+                if message.final:
+                    door.end(message.reason)
+        for door, reason, denied in effects.end:
+            door.end(reason, denied=denied)
+        for work in effects.compute:
+            self._pool.submit(self._work, work)
+        if effects.syncs:
+            self.counters.syncs += effects.syncs
+            log.info("installed", extra={"epoch": self.server.epoch.number})
+        if self.store.is_long and not self._compacting:
+            self._compacting = True
+            self._pool.submit(self._snapshot, copy(self.server), self.store.last)
+
+    def _encoded(self, sent: list[tuple[Door, Down]]) -> list[tuple[Door, bytes, Down]]:
+        try:
+            messages = self._codec.encode_many([message for _, message in sent])
+            return [(door, data, message) for (door, message), data in zip(sent, messages, strict=True)]
+        except LocalProtocolError:  # one of them is too large
+            return [(door, data, message) for door, message in sent for data in self._one(door, message)]
+
+    def _one(self, door: Door, message: Down) -> list[bytes]:
+        try:
+            return [self._codec.encode(message)]
+        except LocalProtocolError as error:
+            log.error("not sent", extra={"link": door.number, "member": door.name, "reason": str(error)})
+            self._note_error(str(error))
+            door.end(str(error))
+            return []
+
+    def _work(self, work: Work) -> None:
+        try:
+            result: Any = work.result()
+        except LaconicError as error:
+            result = error
+        except Exception as error:  # work must come back, or what it is owed for never ends
+            log.exception("work failed")
+            result = MergeFailed(f"{type(error).__name__}: {error}")
+        if isinstance(result, Exception):
+            self.counters.failed_work += 1
+        self.put(Worked(work, result))
+
+    # -- snapshots -----------------------------------------------------------------------------------------------
+
+    def _snapshot(self, server: Server, upto: int) -> None:
+        try:
+            self.put(Compacted(encode_record(snapshot_server(server)), upto=upto))
+        except Exception:
+            log.exception("no snapshot could be made")
+            self._compacting = False
+
+    def _compact(self, event: Compacted) -> None:
+        self._compacting = False
+        try:
+            self.store.compact(event.data, upto=event.upto)
+            self.counters.snapshots += 1
+        except StateError as error:
+            log.error("a snapshot could not be stored", extra={"reason": str(error)})

@@ -1,0 +1,189 @@
+"""The diary: where events happen to a client, and no effect of one is seen before its records are durable.
+
+Two locks: one around the client, held for as long as an event takes, and one around the store, held while records are
+written. So `choose` waits for another event at most, and never for a disk. Whoever waits for its records first writes
+those of all who came before it, so that many threads share a commit. If the store refuses, the client goes back to
+what it was before the first event that was not written, and those who wait are told.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+from laconic.errors import StateError
+from laconic.protocol.client import Client
+from laconic.protocol.learner import Decision
+from laconic.protocol.messages import Up
+from laconic.protocol.outcome import Outcome
+from laconic.protocol.records import Decided, Record, encode_record
+from laconic.protocol.restoring import snapshot_client
+from laconic.runtimes.service.store import Store
+
+#: So many decisions may wait to be written; of those beyond it only the `Decision` itself can be reported on.
+MOST_WAITING = 10_000
+
+
+@dataclass(eq=False)
+class Entry:
+    """An event on its way to the store."""
+
+    records: tuple[Record, ...]
+    outcome: Outcome[Up]
+    link: Any  # the link that there was, on which it sends
+    before: Client  # what to go back to if it cannot be written
+    answered: bool = False  # whether somebody was told that it happened before it was written
+    written: bool = False
+    error: StateError | None = None
+
+    @property
+    def decided(self) -> Decided | None:
+        """The choice that was made, if it is that; nobody waits for it to be written."""
+        record = self.records[0] if len(self.records) == 1 else None
+        return record if isinstance(record, Decided) else None
+
+
+class Diary:
+    """A client with its store, for many threads. ``perform`` is given each entry once it is written, in order."""
+
+    def __init__(self, client: Client, store: Store, *, perform: Callable[[Entry], None]) -> None:
+        self.client, self.store = client, store
+        self.link: Any = None  # the one on which events send
+        self.lost_decisions = 0
+        self.failing: str | None = None  # why the last attempt to write failed
+        self._perform = perform
+        self._brief, self._disk = threading.Lock(), threading.Lock()
+        self._queue: deque[Entry] = deque()
+
+    # -- events --------------------------------------------------------------------------------------------------
+
+    def choose(self, *arguments: Any, **options: Any) -> Decision:
+        """A decision; its record is written behind it."""
+        with self._brief:
+            before = copy(self.client)
+            decision = self.client.choose(*arguments, **options)
+            if len(self._queue) < MOST_WAITING:
+                self._queue.append(Entry((decision.record,), Outcome(), None, before))
+            else:
+                self.lost_decisions += 1
+        return decision
+
+    def happen(
+        self,
+        event: Callable[[Client], Outcome[Up]],
+        *,
+        early: bool = False,
+        linked: Callable[[], Any] | None = None,
+    ) -> Outcome[Up]:
+        """Let an event happen, and wait until it is written; with ``early`` somebody else will write it.
+
+        ``linked`` gives the link that there is from this event on.
+        """
+        with self._brief:
+            before = copy(self.client)
+            outcome = event(self.client)
+            if linked is not None:
+                self.link = linked()
+            entry = Entry(outcome.keep, outcome, self.link, before, answered=early)
+            self._queue.append(entry)
+        if not early:
+            self._wait_for(entry)
+        return outcome
+
+    def look(self, at: Callable[[Client], Any]) -> Any:
+        """Something about the client at one moment."""
+        with self._brief:
+            return at(self.client)
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def _wait_for(self, entry: Entry) -> None:
+        with self._disk:
+            if not entry.written and entry.error is None:
+                self._write()
+        if entry.error is not None:
+            raise entry.error
+
+    def write(self) -> None:
+        """Write whatever waits."""
+        with self._disk:
+            self._write()
+        if self.failing is not None:
+            raise StateError(self.failing)
+
+    def _write(self) -> None:
+        with self._brief:
+            entries = list(self._queue)
+            self._queue.clear()
+        if not entries:
+            return
+        try:
+            records = [record for entry in entries for record in entry.records]
+            if records:
+                self.store.append(records)
+        except StateError as error:
+            self._fail(entries, error)
+            return
+        self.failing = None
+        for entry in entries:
+            entry.written = True
+            self._perform(entry)
+
+    def _fail(self, entries: list[Entry], error: StateError) -> None:
+        with self._brief:
+            everything = [*entries, *self._queue]
+            # Somebody counts on what was answered: that, and all before it, stays in memory and is tried again.
+            stay = max((place for place, entry in enumerate(everything, start=1) if entry.answered), default=0)
+            self._queue = deque(everything[:stay])
+            for entry in everything[:stay]:
+                entry.error, entry.answered = None if entry.answered else error, True
+            if stay < len(everything):
+                self._go_back(everything[stay:], error)
+        self.failing = str(error)
+
+    def _go_back(self, entries: list[Entry], error: StateError) -> None:
+        """Undo events, but not decisions: those were given away."""
+        self.client = entries[0].before
+        for entry in entries:
+            if entry.decided is not None:
+                self.client.learner.recall(entry.decided)
+            else:
+                entry.error = error
+        decisions = [each for each in entries if each.decided is not None]
+        self._queue.extend(Entry(each.records, Outcome(), None, copy(self.client)) for each in decisions)
+
+    # -- snapshots -----------------------------------------------------------------------------------------------
+
+    def note(self, name: str, value: bytes) -> None:
+        """Note something beside the records."""
+        with self._disk:
+            self.store.note(name, value)
+
+    def compact(self) -> None:
+        """Let a snapshot stand for all records until now; it is made beside everything else."""
+        frozen, upto = self._still()
+        data = encode_record(snapshot_client(frozen))
+        with self._disk:
+            self.store.compact(data, upto=upto)
+
+    def _still(self) -> tuple[Client, int]:
+        """The client at a moment at which all is written."""
+        with self._disk:
+            while True:
+                self._write()
+                if self.failing is not None:
+                    raise StateError(self.failing)
+                with self._brief:
+                    if not self._queue:
+                        return copy(self.client), self.store.last
+
+    def close(self) -> None:
+        """Write what waits, and let go of the store."""
+        try:
+            self.write()
+        finally:
+            self.store.close()

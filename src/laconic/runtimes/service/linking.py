@@ -1,0 +1,258 @@
+"""Linking: an agent's link to its coordinator, made again whenever it is lost, with pauses that grow and vary."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Protocol
+
+from laconic.errors import LaconicError, LinkError, ProtocolError
+from laconic.protocol.client import Client
+from laconic.protocol.codec import Codec
+from laconic.protocol.messages import SetAside, Up, Welcome
+from laconic.protocol.outcome import Outcome
+from laconic.protocol.session import ClientState
+from laconic.runtimes.service import methods
+from laconic.runtimes.service.background import background, heeded
+from laconic.runtimes.service.joining import Joining
+from laconic.runtimes.service.packages import grpc
+from laconic.runtimes.service.traffic import Traffic
+
+log = logging.getLogger("laconic.agent")
+#: A link that lasted for so many seconds was a good one: the next is tried soon.
+LASTING = 5.0
+_draw = secrets.SystemRandom()
+
+
+class Owner(Protocol):
+    """The agent that a link belongs to."""
+
+    name: str
+    traffic: Traffic
+
+    def happen(self, event: Callable[[Client], Outcome[Up]], **options: Any) -> Outcome[Up]:
+        """Let something happen to the client."""
+        ...
+
+    def look(self, at: Callable[[Client], Any]) -> Any:
+        """Something about the client at one moment."""
+        ...
+
+    def changed(self) -> None:
+        """Tell those who wait that they may look again."""
+        ...
+
+
+class Link:
+    """One link, from its greeting to its end; what is put into it later is lost, as on any link that is down."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.outbox: asyncio.Queue[Up | None] = asyncio.Queue()
+        self.ended: str | None = None  # why, once it is to end
+        self.put_in = self.taken_out = 0  # how many messages
+        self._loop = loop
+
+    def put(self, message: Up) -> None:
+        """Send a message, after all that was put before."""
+        self.put_in += 1  # by one thread at a time: the one that writes the diary
+        self._loop.call_soon_threadsafe(self.outbox.put_nowait, message)
+
+    def end(self, reason: str) -> None:
+        """End it, after all that was put before."""
+        self.ended = self.ended or reason
+        self._loop.call_soon_threadsafe(self.outbox.put_nowait, None)
+
+
+class Linking:
+    """Keeps a link up for an agent."""
+
+    def __init__(self, owner: Owner, joining: Joining, *, codec: Codec) -> None:
+        self.is_up = False
+        self.error: str | None = "no link was made yet"
+        self._owner, self._joining, self._codec = owner, joining, codec
+        self._link: Link | None = None
+        self.is_resting = False  # whether it waits to be told to link again
+        self._background = background()
+        self._loop = self._background.loop
+        self._stopping = asyncio.Event()
+        self._poked = asyncio.Event()
+        self._task: Any = None
+
+    # -- from other threads --------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to link."""
+        self._task = self._background.start(self._run())
+
+    def stop(self) -> None:
+        """End the link for good."""
+        if self._task is not None:
+            self._loop.call_soon_threadsafe(self._stop)
+            self._task.result()
+
+    def _stop(self) -> None:
+        self._stopping.set()
+        self._poked.set()
+        if self._link is not None:
+            self._link.end("this agent is closed")
+
+    @property
+    def unsent(self) -> int:
+        """How many messages are on their way out."""
+        link = self._link
+        return 0 if link is None else link.put_in - link.taken_out
+
+    def rest(self, reason: str) -> None:
+        """End the link, and make no other before one is asked for."""
+        self.is_resting = True
+        link = self._link
+        if link is not None:
+            link.end(reason)
+        self.error = reason
+
+    def again(self) -> None:
+        """Link again now."""
+        self.is_resting = False
+        self._loop.call_soon_threadsafe(self._poked.set)
+
+    def after(self, outcome: Outcome[Up]) -> None:
+        """A client that gave up its link while that is up gets another."""
+        link = self._link
+        if link is not None and self._owner.look(lambda client: client.state) is ClientState.AWAY:
+            link.end(outcome.dropped or "the exchange failed here")
+
+    # -- in the loop ---------------------------------------------------------------------------------------------
+
+    async def _run(self) -> None:
+        pause = self._joining.first_wait
+        while not self._stopping.is_set():
+            link, begun = Link(self._loop), time.monotonic()
+            try:
+                await self._once(link)
+            except grpc.aio.AioRpcError as error:
+                link.ended = link.ended or self._explained(error)
+            except (LaconicError, OSError) as error:
+                link.ended = link.ended or str(error)
+            except Exception as error:  # the agent goes on alone, whatever this is
+                log.exception("the link failed", extra={"agent": self._owner.name})
+                link.ended = f"{type(error).__name__}: {error}"
+            await self._over(link)
+            if self._stopping.is_set():
+                return
+            lasted = time.monotonic() - begun > LASTING
+            pause = self._joining.first_wait if lasted else min(2 * pause, self._joining.longest_wait)
+            await self._sleep(pause)
+
+    def _explained(self, error: grpc.aio.AioRpcError) -> str:
+        try:
+            return self._joining.explained(error)
+        except LaconicError as other:
+            return str(other)
+
+    async def _over(self, link: Link) -> None:
+        """Note that a link is down."""
+        self.is_up, self._link = False, None
+        self.error = link.ended or "the coordinator ended the link"
+        log.info("link down", extra={"agent": self._owner.name, "reason": self.error})
+        while True:
+            try:
+                await self._aside(self._owner.happen, _lost, linked=lambda: None)
+                break
+            except LaconicError as error:  # nothing can be stored: nobody else could be told either
+                self.error = str(error)
+                await self._sleep(1.0)
+                if self._stopping.is_set():
+                    break
+        self._owner.changed()
+
+    async def _sleep(self, pause: float) -> None:
+        """Wait a while, never the same, so that those who were cut off together do not come back together."""
+        self._poked.clear()
+        if self._stopping.is_set():
+            return
+        seconds = None if self.is_resting else pause * _draw.uniform(0.5, 1.5)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._poked.wait(), seconds)
+
+    async def _once(self, link: Link) -> None:
+        """A link from its beginning to its end."""
+        async with self._joining.channel() as channel:
+            method = channel.stream_stream(methods.path(methods.SERVICE, methods.LINK))
+            call = method(metadata=(("laconic-name", _ascii(self._owner.name)),))
+            await asyncio.wait_for(call.wait_for_connection(), 20.0)
+            self._link = link
+            if self._stopping.is_set():
+                return
+            await self._aside(self._owner.happen, _greeted, linked=lambda: link)
+            reading = heeded(asyncio.create_task(self._read(call, link)))
+            writing = heeded(asyncio.create_task(self._write(call, link)))
+            try:
+                done, _ = await asyncio.wait({reading, writing}, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+                if writing in done and not reading.done():
+                    await call.done_writing()
+            finally:
+                reading.cancel()
+                writing.cancel()
+                call.cancel()
+
+    async def _aside(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        """Call what may be slow, in another thread."""
+        return await self._loop.run_in_executor(self._background.pool, lambda: call(*arguments, **options))
+
+    async def _write(self, call: Any, link: Link) -> None:
+        while True:
+            message = await link.outbox.get()
+            if message is None:
+                return
+            data = await self._aside(self._codec.encode, message)
+            self._owner.traffic.record(message, direction="up", size=len(data))
+            link.taken_out += 1
+            await call.write(data)
+
+    async def _read(self, call: Any, link: Link) -> None:
+        while True:
+            data = await call.read()
+            if data is grpc.aio.EOF:
+                code, details = await call.code(), await call.details()
+                if code is not grpc.StatusCode.OK:
+                    link.ended = link.ended or details or code.name
+                return
+            await self._aside(self._take, data, link)
+
+    def _take(self, data: bytes, link: Link) -> None:
+        """Hand the client a message."""
+        message = self._codec.decode(data)
+        if isinstance(message, SetAside) and message.final:
+            self.rest(f"{message.reason}; call reconnect() to take the place back")
+        try:
+            outcome = self._owner.happen(lambda client: client.receive(message))
+        except ProtocolError as error:
+            raise LinkError(str(error)) from None
+        finally:
+            self._owner.traffic.record(message, direction="down", size=len(data))
+        if isinstance(message, Welcome):
+            self.is_up, self.error = True, None
+            log.info("link up", extra={"agent": self._owner.name, "number": message.number})
+            self._owner.changed()
+        if outcome.dropped:
+            log.info("dropped", extra={"agent": self._owner.name, "reason": outcome.dropped})
+        self.after(outcome)
+
+
+def _greeted(client: Client) -> Outcome[Up]:
+    return client.greet()
+
+
+def _lost(client: Client) -> Outcome[Up]:
+    is_linked = client.state not in (ClientState.OUTSIDE, ClientState.AWAY)
+    return client.lose() if is_linked else Outcome()
+
+
+def _ascii(name: str) -> str:
+    return name.encode("ascii", errors="backslashreplace").decode()

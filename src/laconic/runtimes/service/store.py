@@ -1,0 +1,283 @@
+"""Stores: a state file holds the records of one client or one server, and a snapshot that stands for the first of them.
+
+It is an SQLite database in WAL mode with synchronous=FULL: what was appended survives the death of the process and of
+the machine. A file that is corrupt, foreign, newer or of another plan is refused, and never written to.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+
+from laconic.canonical import table_bytes, table_from
+from laconic.checks import require_name, require_one_of, require_path
+from laconic.errors import LaconicError, ProtocolError, StateError
+from laconic.protocol.difference import difference
+from laconic.protocol.plan import Plan
+from laconic.protocol.records import Record, decode_record, encode_record
+from laconic.runtimes.service.lockfile import LockFile
+
+Role = Literal["agent", "coordinator"]
+ROLES: tuple[Role, ...] = ("agent", "coordinator")
+#: Marks the databases of laconic ("lcnc"), and counts up when their layout changes.
+APPLICATION, FORMAT = 0x6C636E63, 1
+#: A snapshot is due when the records since the last one are more than this, and more than half of what it takes.
+LEAST_BYTES, MOST_RECORDS = 2**20, 4096
+#: After these errors SQLite has taken back the transaction, whatever the disk did; after others nobody knows.
+_TAKEN_BACK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_BUSY)
+_TABLES = """
+CREATE TABLE about (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
+CREATE TABLE records (number INTEGER PRIMARY KEY, data BLOB NOT NULL);
+CREATE TABLE snapshot (number INTEGER PRIMARY KEY, data BLOB NOT NULL);
+"""
+
+
+class Store:
+    """The state file of one client or one server, held by one process; used by one thread at a time."""
+
+    def __init__(self, path: str | os.PathLike[str], *, role: Role, name: str, plan: Plan | None = None) -> None:
+        """Open a state file, or make a new one.
+
+        Without a ``plan`` the one that is noted in the file is not compared, and no new file is made.
+        """
+        require_one_of("role", role, choices=ROLES)
+        require_name("name", name)
+        self.path = Path(require_path("state", path)).absolute()
+        self.role, self.name, self.plan = role, name, plan
+        self._broken: str | None = None
+        if plan is None and not self.path.is_file():
+            raise StateError(f"there is no state file {self.path}; try the path under which it was made")
+        self._lock = LockFile(self.path)
+        try:
+            self._connection = self._opened()
+        except BaseException:
+            self._lock.release()
+            raise
+
+    # -- opening -------------------------------------------------------------------------------------------------
+
+    def _opened(self) -> sqlite3.Connection:
+        connection: sqlite3.Connection | None = None
+        try:
+            self._make_private()
+            connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=10.0)
+            self._begin(connection)
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            if connection is not None:
+                connection.close()
+            raise StateError(f"{self.path} cannot be read as a state file ({error}); {_ADVICE}") from None
+        except BaseException:
+            if connection is not None:
+                connection.close()
+            raise
+        return connection
+
+    def _make_private(self) -> None:
+        """A new file that its owner alone may read."""
+        try:
+            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
+        except OSError as error:
+            raise StateError(
+                f"cannot write {self.path}: {error.strerror}; try a directory that is there and may be written to"
+            ) from None
+
+    def _begin(self, connection: sqlite3.Connection) -> None:
+        """Check what there is before anything is written, then set the file up."""
+        application, version = (_pragma(connection, name) for name in ("application_id", "user_version"))
+        tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        is_new = application == 0 and version == 0 and tables == 0
+        if not is_new:
+            self._require_ours(connection, application, version)
+        elif self.plan is None:
+            raise StateError(f"{self.path} is empty; try the path under which a state file was made")
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        if is_new:
+            self._set_up(connection)
+        self._first = _number(connection, "SELECT max(number) FROM snapshot")
+        self._last = max(self._first, _number(connection, "SELECT max(number) FROM records"))
+        self._snapshot_bytes = _number(connection, "SELECT max(length(data)) FROM snapshot")
+        self._bytes = _number(connection, "SELECT sum(length(data)) FROM records")
+
+    def _require_ours(self, connection: sqlite3.Connection, application: int, version: int) -> None:
+        if application != APPLICATION:
+            raise StateError(f"{self.path} is a database of another program; {_ADVICE}")
+        if version > FORMAT:
+            raise StateError(
+                f"{self.path} was written by a newer laconic (format {version}, this one reads {FORMAT}); upgrade"
+                " laconic, or give another path"
+            )
+        said = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if said != "ok":
+            raise StateError(f"{self.path} is damaged ({said}); {_ADVICE}")
+        about = dict(connection.execute("SELECT name, value FROM about"))
+        role, name = (bytes(about.get(key, b"")).decode(errors="replace") for key in ("role", "name"))
+        if role != self.role:
+            raise StateError(f"{self.path} is the state of {_article(role)}, not of {_article(self.role)}; {_ANOTHER}")
+        if name != self.name:
+            raise StateError(f"{self.path} is the state of {name!r}, not of {self.name!r}; {_ANOTHER}")
+        self._require_plan(about)
+
+    def _require_plan(self, about: dict[str, bytes]) -> None:
+        try:
+            said = None if self.plan is None else difference(self.plan.table, table_from(about.get("plan", b"")))
+        except ProtocolError as error:
+            raise StateError(f"{self.path} is damaged ({error}); {_ADVICE}") from None
+        if said is not None:
+            raise StateError(f"{self.path} was made under another plan: {said}; give the same algorithm, or {_ANOTHER}")
+
+    def _set_up(self, connection: sqlite3.Connection) -> None:
+        assert self.plan is not None
+        about = {"role": self.role, "name": self.name, "plan": table_bytes(self.plan.table)}
+        connection.execute("BEGIN IMMEDIATE")
+        for statement in filter(str.strip, _TABLES.split(";")):
+            connection.execute(statement)
+        values = [(key, value.encode() if isinstance(value, str) else value) for key, value in about.items()]
+        connection.executemany("INSERT INTO about VALUES (?, ?)", values)
+        connection.execute(f"PRAGMA application_id={APPLICATION}")
+        connection.execute(f"PRAGMA user_version={FORMAT}")
+        connection.execute("COMMIT")
+        _sync_directory(self.path.parent)
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    @property
+    def last(self) -> int:
+        """The number of the newest record; 0 when there is none."""
+        return self._last
+
+    def records(self) -> Iterator[Record]:
+        """The snapshot, if there is one, and the records after it."""
+        self._require_usable()
+        with self._reading():
+            expected = self._first
+            for (data,) in self._connection.execute("SELECT data FROM snapshot WHERE number=?", (self._first,)):
+                yield decode_record(data)
+            rows = self._connection.execute(
+                "SELECT number, data FROM records WHERE number>? ORDER BY number", (expected,)
+            )
+            for number, data in rows:
+                expected += 1
+                if number != expected:
+                    raise StateError(f"{self.path} lacks record {expected}; {_ADVICE}")
+                yield decode_record(data)
+
+    def about(self, name: str) -> bytes | None:
+        """What was noted last under a name."""
+        self._require_usable()
+        with self._reading():
+            row = self._connection.execute("SELECT value FROM about WHERE name=?", (name,)).fetchone()
+        return None if row is None else bytes(row[0])
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except StateError:
+            raise
+        except (sqlite3.Error, LaconicError) as error:
+            raise StateError(f"{self.path} is damaged ({error}); {_ADVICE}") from error
+
+    # -- writing -------------------------------------------------------------------------------------------------
+
+    def append(self, records: Sequence[Record]) -> None:
+        """Store records durably, all of them or none."""
+        rows = [(self._last + place, encode_record(each)) for place, each in enumerate(records, start=1)]
+        with self._transaction():
+            self._connection.executemany("INSERT INTO records VALUES (?, ?)", rows)
+        self._last += len(rows)
+        self._bytes += sum(len(data) for _, data in rows)
+
+    def note(self, name: str, value: bytes) -> None:
+        """Note something beside the records, in the place of what was noted under that name before."""
+        with self._transaction():
+            self._connection.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, value))
+
+    @property
+    def is_long(self) -> bool:
+        """Whether there is so much since the last snapshot that another one is due."""
+        many = self._last - self._first >= MOST_RECORDS
+        return many or self._bytes > max(LEAST_BYTES, self._snapshot_bytes // 2)
+
+    def compact(self, snapshot: bytes, *, upto: int) -> None:
+        """Let an encoded snapshot stand for all records up to a number."""
+        with self._transaction():
+            self._connection.execute("DELETE FROM snapshot")
+            self._connection.execute("INSERT INTO snapshot VALUES (?, ?)", (upto, snapshot))
+            self._connection.execute("DELETE FROM records WHERE number<=?", (upto,))
+        self._first, self._snapshot_bytes = upto, len(snapshot)
+        self._bytes = _number(self._connection, "SELECT sum(length(data)) FROM records")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All of what is done within, durable at its end, or nothing of it and an error that says why."""
+        self._require_usable()
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            yield
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            self._take_back(error)
+            raise StateError(
+                f"{self.path} could not be written ({error}), and nothing of it was; {_cure(error)}"
+            ) from error
+
+    def _take_back(self, error: sqlite3.Error) -> None:
+        try:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+        except sqlite3.Error:  # SQLite has done so itself
+            pass
+        if _code(error) not in _TAKEN_BACK:
+            self._broken = f"{self.path} failed in a way that only a restart can judge ({error}); start this again"
+
+    def _require_usable(self) -> None:
+        self._lock.require_held()
+        if self._broken is not None:
+            raise StateError(self._broken)
+
+    def close(self) -> None:
+        """Let go of the file; in a process that was forked from its holder this does nothing."""
+        if self._broken is None and self._lock.is_held:
+            self._connection.close()
+        self._broken = self._broken or f"{self.path} was closed here; open it anew"
+        self._lock.release()
+
+
+_ADVICE = "it was left as it is: move it away, or put a backup in its place"
+_ANOTHER = "give another path"
+
+
+def _article(role: str) -> str:
+    return {"agent": "an agent", "coordinator": "a coordinator"}.get(role, "something else")
+
+
+def _code(error: sqlite3.Error) -> int | None:
+    return getattr(error, "sqlite_errorcode", None)
+
+
+def _cure(error: sqlite3.Error) -> str:
+    if _code(error) == sqlite3.SQLITE_BUSY:
+        return "another program has the file locked: let it finish"
+    return "free some space, or raise the limit on the size of files"
+
+
+def _pragma(connection: sqlite3.Connection, name: str) -> int:
+    return int(connection.execute(f"PRAGMA {name}").fetchone()[0])
+
+
+def _number(connection: sqlite3.Connection, query: str) -> int:
+    return int(connection.execute(query).fetchone()[0] or 0)
+
+
+def _sync_directory(directory: Path) -> None:
+    """Make the name of a new file durable, where the system lets one."""
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,121 @@
+"""The commands of a federation: what files and addresses they refuse, and the demonstration as a whole."""
+
+from __future__ import annotations
+
+import json
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from laconic.cli import app
+from laconic.cli.federation import read_federation
+from laconic.errors import InputError, LaconicError
+
+COMMAND = [sys.executable, "-c", "from laconic.cli import main; main()"]
+FILE = """
+dim = 3
+state = "federation.db"
+bind = "127.0.0.1:0"
+insecure = true
+names = ["a", "b"]
+
+[algorithm]
+name = "DisKernelUCB"
+D = 5.0
+kernel = { name = "Gaussian", gamma = 0.5 }
+
+[patience]
+seconds = 3.0
+
+[limits]
+members = 10
+"""
+
+
+def test_a_federation_is_read_from_its_file_with_paths_relative_to_it(tmp_path: Path) -> None:
+    (tmp_path / "federation.toml").write_text(FILE)
+    federation = read_federation(tmp_path / "federation.toml")
+    serving = federation.serving
+    assert federation.algorithm.plan(3).table["kernel.gamma"] == 0.5
+    assert serving.allowed == {"a", "b"}
+    assert (serving.patience.seconds, serving.patience.quorum, serving.limits.members) == (3.0, 1, 10)
+    with federation.coordinator() as there:
+        assert there.is_ready
+    assert (tmp_path / "federation.db").is_file()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("dim = 3", "dim = 0", "number of features"),
+        ("dim = 3", "", "missing required field `dim`"),
+        ("dim = 3", 'dim = "many"', "Expected `int`"),
+        ("insecure = true", "insecure = true\ncolour = 'red'", "colour"),
+        ("insecure = true", "", "insecure=True"),
+        ('bind = "127.0.0.1:0"', 'bind = "0.0.0.0:7443"', "only this machine"),
+        ("DisKernelUCB", "DisKernelUCV", "did you mean DisKernelUCB"),
+        ("D = 5.0", "E = 5.0", "no parameter 'E'"),
+        ("seconds = 3.0", "seconds = -1.0", "greater than 0"),
+        ("members = 10", "members = 0", "at least 1"),
+    ],
+)
+def test_a_file_that_makes_no_sense_is_refused_with_what_is_wrong(
+    old: str, new: str, words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "federation.toml").write_text(FILE.replace(old, new))
+    with pytest.raises(InputError, match=words):
+        read_federation(tmp_path / "federation.toml")
+
+
+def test_serve_refuses_a_file_in_one_line(tmp_path: Path) -> None:
+    done = subprocess.run([*COMMAND, "serve", str(tmp_path / "no.toml")], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: cannot read")
+
+
+def test_certs_makes_an_authority_a_coordinators_certificate_and_one_for_each_agent(tmp_path: Path) -> None:
+    folder = tmp_path / "certs"
+    made = CliRunner().invoke(app, ["certs", str(folder), "edge-1", "edge-2", "--host", "bandit.internal"])
+    assert made.exit_code == 0, made.output
+    assert {each.name for each in folder.iterdir()} == {
+        *("ca.crt", "ca.key", "coordinator.crt", "coordinator.key"),
+        *("edge-1.crt", "edge-1.key", "edge-2.crt", "edge-2.key"),
+    }
+    assert all(stat.S_IMODE(each.stat().st_mode) == 0o600 for each in folder.glob("*.key"))
+    again = CliRunner().invoke(app, ["certs", str(folder), "edge-1"])
+    assert "--renew" in again.output
+    renewed = CliRunner().invoke(app, ["certs", str(folder), "edge-1", "--renew", "--days", "10"])
+    assert renewed.output.count("edge-1") == 2
+    assert "coordinator" not in renewed.output
+
+
+def test_status_says_that_nobody_answers() -> None:
+    done = CliRunner().invoke(app, ["status", "127.0.0.1:1"])
+    assert isinstance(done.exception, LaconicError)
+    assert "no coordinator answers" in str(done.exception)
+    assert isinstance(CliRunner().invoke(app, ["status", "file:///etc/passwd"]).exception, InputError)
+
+
+def test_status_shows_members_and_traffic(tmp_path: Path) -> None:
+    (tmp_path / "federation.toml").write_text('http = "127.0.0.1:0"\nmembers = ["a"]\n' + FILE)
+    with read_federation(tmp_path / "federation.toml").coordinator() as there:
+        done = CliRunner().invoke(app, ["status", there.http_address])
+        assert "ready, idle" in done.output
+        assert "a                    away" in done.output
+        found = json.loads(CliRunner().invoke(app, ["status", there.http_address, "--json"]).output)
+        assert found["members"][0]["name"] == "a"
+
+
+def test_the_demonstration_loses_nothing_though_an_agent_is_killed() -> None:
+    words = ["demo-federation", "--agents", "2", "--rounds", "16", "--pause", "0.01", "--json"]
+    done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["lost"] == 0
+    assert found["at_coordinator"] == found["in_state_files"] == 32
+    assert found["killed"]["resumed_after"] >= found["killed"]["after_round"] == 8
+    assert found["regret"] < found["regret_at_random"]

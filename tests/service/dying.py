@@ -1,0 +1,74 @@
+"""A process of a federation that kills itself with SIGKILL at a store of its choice; run as a script.
+
+``dying.py WHERE AT agent ADDRESS STATE NAME FIRST COUNT``: an agent that observes rewards FIRST, FIRST + 1, … and
+prints each once it is acknowledged. ``dying.py WHERE AT serve FILE``: a coordinator.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from laconic.runtimes.service.store import Store
+
+
+def die_at(where: str, at: int) -> None:
+    """Kill this process at its ``at``-th transaction: before it, within it, or after it before anything is sent."""
+    real, counted = Store._transaction, [0]
+
+    def die(now: str) -> None:
+        if where == now and counted[0] == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    @contextmanager
+    def transaction(self: Store) -> Iterator[None]:
+        counted[0] += 1
+        die("before")
+        with real(self):
+            yield
+            die("within")
+        die("after")
+
+    Store._transaction = transaction  # type: ignore[method-assign]
+
+
+def observe(address: str, state: str, name: str, first: int, count: int) -> None:
+    """Observe rewards and print them as they are acknowledged; flush now and then."""
+    from laconic import Agent
+    from laconic.errors import LinkError
+
+    with Agent.join(address, name=name, state=state, insecure=True, seed=1) as agent:
+        print("joined", flush=True)
+        for reward in range(first, first + count):
+            draw = np.random.default_rng(reward)
+            agent.observe(agent.choose(draw.uniform(-1, 1, (4, agent.plan.belief.dim))), reward / 1024)
+            print(reward, flush=True)
+            if reward % 4 == 0:
+                try:
+                    agent.flush(timeout=20.0)
+                except LinkError as error:
+                    print(f"# {error}", flush=True)
+        print("done", flush=True)
+        sys.stdin.readline()  # until it is told to end
+
+
+def main() -> None:
+    where, at, what, *rest = sys.argv[1:]
+    die_at(where, int(at))
+    if what == "serve":
+        from laconic.cli import main as laconic
+
+        sys.argv = ["laconic", "serve", *rest]
+        laconic()
+    else:
+        address, state, name, first, count = rest
+        observe(address, state, name, int(first), int(count))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,412 @@
+"""Agents: they choose and learn whatever the network does, from many threads, and what they acknowledged they keep."""
+
+import asyncio
+import os
+import resource
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from laconic import Agent, ApproxDisKernelUCB, DisKernelUCB, Gaussian, LaconicUCB, NKernelUCB
+from laconic.algorithms import Algorithm
+from laconic.errors import InputError, LinkError, StateError, StateInUse
+from laconic.protocol.outcome import Work
+from laconic.protocol.session import Wants
+from laconic.runtimes.service import store as stores
+from laconic.runtimes.service.coordinator import Coordinator
+from tests.service.settling import serving, settle, until
+
+ALGORITHM = DisKernelUCB(Gaussian(), D=2.0)
+ARMS = [[0.1, 0.2], [0.3, -0.4], [-0.5, 0.6]]
+NOWHERE = "127.0.0.1:1"  # where nobody listens
+
+
+def lonely(folder: Path, *, name: str = "a", algorithm: Algorithm = ALGORITHM, **options: Any) -> Agent:
+    """An agent whose coordinator is away."""
+    state = folder / f"{name}.db"
+    return Agent.join(NOWHERE, name=name, state=state, insecure=True, algorithm=algorithm, dim=2, **options)
+
+
+def coordinator(folder: Path, *, algorithm: Algorithm = ALGORITHM, **options: Any) -> Coordinator:
+    table = {"name": "DisKernelUCB", "D": 2.0} if algorithm is ALGORITHM else None
+    return Coordinator(algorithm.plan(2), state=folder / "c.db", serving=serving(**options), algorithm=table)
+
+
+def joined(there: Coordinator, folder: Path, *, name: str = "a", algorithm: Algorithm = ALGORITHM) -> Agent:
+    state = folder / f"{name}.db"
+    return Agent.join(there.address, name=name, state=state, insecure=True, algorithm=algorithm, dim=2, seed=1)
+
+
+def fill(agent: Agent) -> int:
+    """Learn until the store refuses; how many observations were acknowledged."""
+    taken = 0
+    try:
+        for _ in range(1000):
+            agent.learn(np.tile(ARMS, (10, 1)), np.ones(30))
+            taken += 30
+    except StateError:
+        return taken
+    raise AssertionError("the store took all of it")
+
+
+# -- alone -------------------------------------------------------------------------------------------------------------
+
+
+def test_an_agent_works_alone_while_its_coordinator_is_away(tmp_path: Path) -> None:
+    with lonely(tmp_path) as agent:
+        for step in range(20):
+            agent.observe(agent.choose(ARMS), float(step))
+        status = agent.status()
+        assert (status.observations, status.pending, status.linked) == (20, 0, False)
+        until(lambda: "Connection refused" in (agent.status().link_error or ""))
+
+
+def test_rewards_come_late_out_of_order_once_and_after_a_restart(tmp_path: Path) -> None:
+    with lonely(tmp_path) as agent:
+        first, second, third, fourth = (agent.choose(ARMS) for _ in range(4))
+        agent.observe(third, 3.0)
+        agent.observe(first.id, 1.0)
+        with pytest.raises(InputError, match="reported before"):
+            agent.observe(first, 1.0)
+        assert set(agent.pending) == {second.id, fourth.id}
+    with lonely(tmp_path) as agent:
+        assert set(agent.pending) == {second.id, fourth.id}
+        agent.observe(fourth.id, 4.0)
+        agent.observe(second, 2.0)
+        with pytest.raises(InputError, match="reported before"):
+            agent.observe(third, 3.0)
+        assert agent._diary.client.learner.history.rewards.tolist() == [3.0, 1.0, 4.0, 2.0]
+
+
+def test_a_restarted_agent_chooses_as_if_it_had_not_been(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    steps = [(rng.uniform(-1, 1, (6, 2)), rng.normal(size=6)) for _ in range(30)]
+
+    def played(agent: Agent, part: slice) -> list[int]:
+        chosen = []
+        for arms, rewards in steps[part]:
+            decision = agent.choose(arms)
+            agent.observe(decision, float(rewards[decision.arm]))
+            chosen.append(decision.arm)
+        return chosen
+
+    with lonely(tmp_path, name="whole", seed=5) as agent:
+        whole = played(agent, slice(None))
+    halves = []
+    for part in (slice(0, 11), slice(11, 17), slice(17, None)):
+        with lonely(tmp_path, name="halves", seed=5) as agent:
+            halves += played(agent, part)
+    assert halves == whole
+
+
+def test_what_was_learnt_elsewhere_is_taken_whole_or_not_at_all(tmp_path: Path) -> None:
+    with lonely(tmp_path) as agent:
+        agent.learn(ARMS, [1.0, 2.0, 3.0])
+        with pytest.raises(InputError, match="as many"):
+            agent.learn(ARMS, [1.0])
+        with pytest.raises(InputError, match="features"):
+            agent.choose([[1.0]])
+        assert agent.status().observations == 3
+
+
+def test_many_threads_use_one_agent(tmp_path: Path) -> None:
+    def worked(agent: Agent) -> None:
+        for step in range(25):
+            agent.observe(agent.choose(ARMS), float(step))
+
+    with lonely(tmp_path) as agent:
+        threads = [threading.Thread(target=worked, args=(agent,)) for _ in range(8)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        assert agent.status().observations == 200
+        assert agent.status().pending == 0
+    with lonely(tmp_path) as agent:
+        assert agent.status().observations == 200
+
+
+def test_decisions_older_than_a_stated_time_are_forgotten_and_counted(tmp_path: Path) -> None:
+    with lonely(tmp_path, forget_after=1000.0) as agent:
+        old, new = agent.choose(ARMS), agent.choose(ARMS)
+        agent._made[old.id] -= 2000.0
+    with lonely(tmp_path, forget_after=1000.0) as agent:  # a restart does not make it younger
+        assert agent.forget_old() == 1
+        assert agent.status().forgotten == 1
+        assert set(agent.pending) == {new.id}
+        with pytest.raises(InputError):
+            agent.observe(old.id, 1.0)
+
+
+def test_an_agent_is_closed_once_and_refuses_what_comes_later(tmp_path: Path) -> None:
+    agent = lonely(tmp_path)
+    agent.close()
+    agent.close()
+    with pytest.raises(StateError, match="join again"):
+        agent.choose(ARMS)
+
+
+def test_an_agent_lives_in_an_event_loop_too(tmp_path: Path) -> None:
+    async def used() -> int:
+        async with lonely(tmp_path) as agent:
+            agent.observe(agent.choose(ARMS), 1.0)
+            return agent.status().observations
+
+    assert asyncio.run(used()) == 1
+
+
+def test_a_second_agent_on_a_state_file_is_refused_and_so_is_a_fork(tmp_path: Path) -> None:
+    with lonely(tmp_path) as agent:
+        with pytest.raises(StateInUse, match="name of its own"):
+            lonely(tmp_path)
+        child = os.fork()
+        if child == 0:
+            try:
+                agent.learn(ARMS, [1.0, 2.0, 3.0])
+            except StateInUse:
+                os._exit(0)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        agent.learn(ARMS, [1.0, 2.0, 3.0])
+    with lonely(tmp_path) as agent:
+        assert agent.status().observations == 3
+
+
+# -- durability --------------------------------------------------------------------------------------------------------
+
+
+def stored(folder: Path, *, name: str = "a") -> int:
+    """How many observations a state file has, as a kill at this moment would leave it."""
+    import shutil
+
+    copy = folder / "copy"
+    copy.mkdir(exist_ok=True)
+    for suffix in ("", "-wal"):
+        shutil.copy(folder / f"{name}.db{suffix}", copy / f"{name}.db{suffix}")
+    with lonely(copy, name=name) as agent:
+        return agent.status().observations
+
+
+def test_observe_returns_when_its_record_is_on_disk(tmp_path: Path) -> None:
+    with lonely(tmp_path) as agent:
+        for step in range(3):
+            agent.observe(agent.choose(ARMS), 1.0)
+            assert stored(tmp_path) == step + 1
+
+
+def test_group_commit_returns_earlier_and_a_flush_of_the_diary_makes_it_good(tmp_path: Path) -> None:
+    with lonely(tmp_path, group_commit=30.0) as agent:
+        with agent._diary._disk:  # nobody writes now
+            agent.observe(agent.choose(ARMS), 1.0)
+            assert agent.status().observations == 1
+        agent._diary.write()
+        assert stored(tmp_path) == 1
+
+
+def test_choose_waits_neither_for_the_disk_nor_for_work_under_way(tmp_path: Path) -> None:
+    with lonely(tmp_path) as agent:
+        begun, over = threading.Event(), threading.Event()
+
+        def slow(_: Any) -> None:
+            begun.set()
+            over.wait(60)
+
+        agent._compute(Work(object(), slow))
+        begun.wait(60)
+        with agent._diary._disk:  # as if a commit took forever
+            assert agent.choose(ARMS).arm in range(3)
+        over.set()
+
+
+def limited(size: int | None) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard if size is None else size, hard))
+
+
+def test_a_full_disk_is_said_and_changes_nothing_and_choosing_goes_on(tmp_path: Path) -> None:
+    with lonely(tmp_path) as agent:
+        kept = agent.choose(ARMS)
+        agent.observe(kept, 1.0)
+        waiting = agent.choose(ARMS)
+        limited(16_384)
+        try:
+            count = 1 + fill(agent)
+            assert agent.status().observations == count
+            with pytest.raises(StateError, match="could not be written"):
+                agent.observe(waiting, 2.0)
+            assert agent.status().observations == count
+            during = agent.choose(ARMS)
+        finally:
+            limited(None)
+        assert during.id != waiting.id
+        agent.observe(waiting, 2.0)
+        agent.observe(during.id, 3.0)
+        after = agent.status().observations
+        assert after == count + 2
+    with lonely(tmp_path) as agent:
+        assert agent.status().observations == after
+
+
+def test_group_commit_on_a_full_disk_keeps_what_it_acknowledged_and_acknowledges_no_more(tmp_path: Path) -> None:
+    with lonely(tmp_path, group_commit=0.01) as agent:
+        limited(16_384)
+        try:
+            taken = fill(agent)
+            assert agent.status().observations == taken
+        finally:
+            limited(None)
+        agent.learn(ARMS, [1.0, 2.0, 3.0])
+        agent._diary.write()
+        assert stored(tmp_path) == taken + 3
+
+
+def test_a_long_state_file_is_compacted_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stores, "LEAST_BYTES", 10_000)
+    with lonely(tmp_path, algorithm=NKernelUCB(Gaussian())) as agent:
+        store = agent._diary.store
+        waiting = agent.choose(ARMS)
+        for _ in range(8):
+            agent.learn(np.tile(ARMS, (100, 1)), np.ones(300))
+        until(lambda: store._first > 0)
+        agent.observe(waiting, 1.0)
+        agent.learn(ARMS, [1.0, 2.0, 3.0])
+    with lonely(tmp_path, algorithm=NKernelUCB(Gaussian())) as agent:
+        assert agent.status().observations == 2404
+
+
+# -- with a coordinator ------------------------------------------------------------------------------------------------
+
+
+def test_a_new_agent_asks_for_the_algorithm_and_needs_nobody_later(tmp_path: Path) -> None:
+    with (
+        coordinator(tmp_path) as there,
+        Agent.join(there.address, name="a", state=tmp_path / "a.db", insecure=True) as agent,
+    ):
+        assert agent.plan.fingerprint == there.plan.fingerprint
+        agent.learn(ARMS, [1.0, 2.0, 3.0])
+        agent.flush()
+    with Agent.join(NOWHERE, name="a", state=tmp_path / "a.db", insecure=True) as agent:
+        assert agent.status().covered == 3
+
+
+def test_a_new_agent_without_an_algorithm_says_that_nobody_answers(tmp_path: Path) -> None:
+    with pytest.raises(LinkError, match=r"did not say which algorithm.*give algorithm and dim"):
+        Agent.join(NOWHERE, name="a", state=tmp_path / "a.db", insecure=True, wait=0.3)
+    assert not (tmp_path / "a.db").exists()
+
+
+def test_an_agent_of_another_plan_is_told_what_differs(tmp_path: Path) -> None:
+    with coordinator(tmp_path) as there, joined(there, tmp_path, algorithm=DisKernelUCB(Gaussian(3.0), D=2.0)) as agent:
+        until(lambda: "kernel.gamma" in (agent.status().link_error or ""))
+        agent.observe(agent.choose(ARMS), 1.0)
+        with pytest.raises(LinkError, match="gamma"):
+            agent.flush(timeout=0.2)
+
+
+@pytest.mark.parametrize(
+    "algorithm", [ALGORITHM, ApproxDisKernelUCB(D=1.0, qbar=10.0), LaconicUCB()], ids=["exact", "approximate", "lean"]
+)
+def test_what_one_agent_learns_another_knows_after_flushes(algorithm: Algorithm, tmp_path: Path) -> None:
+    with (
+        coordinator(tmp_path, algorithm=algorithm) as there,
+        joined(there, tmp_path, algorithm=algorithm) as one,
+        joined(there, tmp_path, name="b", algorithm=algorithm) as other,
+    ):
+        one.learn(np.tile(ARMS, (5, 1)), np.tile([0.1, 0.9, 0.2], 5))
+        one.flush()
+        other.flush()
+        settle(there, [one, other])
+        assert other.choose(ARMS).mean > 0.3
+        assert one.status().shared == 15
+
+
+def test_an_agent_catches_up_when_the_coordinator_comes_back(tmp_path: Path) -> None:
+    there = coordinator(tmp_path)
+    with there:
+        port = there.address.rpartition(":")[2]
+        with joined(there, tmp_path) as agent:
+            agent.flush()
+            there.stop()
+            until(lambda: not agent.status().linked)
+            agent.learn(ARMS, [1.0, 2.0, 3.0])
+            with coordinator(tmp_path, bind=f"127.0.0.1:{port}") as again:
+                agent.flush()
+                assert again.status()["observations"] == 3
+                assert again.status()["members"][0]["status"] == "present"
+
+
+def test_a_newer_copy_takes_over_and_the_older_does_not_come_back_by_itself(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    with coordinator(tmp_path) as there, joined(there, tmp_path) as old:
+        until(lambda: old.status().linked)
+        with joined(there, tmp_path / "x") as new:
+            until(lambda: new.status().linked)
+            until(lambda: "another link greeted under this name" in (old.status().link_error or ""))
+            greeted = [row["messages"] for row in there.status()["traffic"] if row["phase"] == "greeting"]
+            old.observe(old.choose(ARMS), 1.0)
+            new.flush()
+            assert old._link.is_resting
+            assert [r["messages"] for r in there.status()["traffic"] if r["phase"] == "greeting"] == greeted
+            assert new.status().linked
+            old.reconnect()
+            until(lambda: old.status().linked and not new.status().linked)
+
+
+def test_who_leaves_counts_no_more_and_may_come_back(tmp_path: Path) -> None:
+    with coordinator(tmp_path) as there, joined(there, tmp_path) as agent:
+        agent.learn(ARMS, [1.0, 2.0, 3.0])
+        agent.flush()
+        agent.leave()
+        until(lambda: there.status()["members"][0]["status"] == "left")
+        assert agent.choose(ARMS).arm in range(3)
+        agent.reconnect()
+        agent.flush()
+        assert there.status()["members"][0]["status"] == "present"
+
+
+def test_a_flush_that_nobody_answers_is_still_wanted_when_the_coordinator_comes(tmp_path: Path) -> None:
+    there = coordinator(tmp_path)
+    with there, joined(there, tmp_path) as agent:
+        agent.flush()
+        port = there.address.rpartition(":")[2]
+        there.stop()
+        until(lambda: not agent.status().linked)
+        agent.learn(ARMS, [1.0, 2.0, 3.0])
+        with pytest.raises(LinkError, match="shared later"):
+            agent.flush(timeout=0.1)
+        with coordinator(tmp_path, bind=f"127.0.0.1:{port}"):
+            until(lambda: agent._diary.client.session.wants is Wants.NOTHING and agent.status().covered == 3)
+
+
+def test_a_backup_that_is_taken_while_an_agent_runs_is_good(tmp_path: Path) -> None:
+    with lonely(tmp_path) as agent:
+        agent.learn(ARMS, [1.0, 2.0, 3.0])
+        (tmp_path / "backup").mkdir()
+        with sqlite3.connect(tmp_path / "a.db") as running, sqlite3.connect(tmp_path / "backup/a.db") as copy:
+            running.backup(copy)
+        running.close()
+        copy.close()
+        agent.learn(ARMS, [4.0, 5.0, 6.0])
+    with lonely(tmp_path / "backup") as agent:
+        assert agent.status().observations == 3
+
+
+def test_an_agent_that_goes_back_to_a_backup_is_told_nothing_twice_and_takes_nothing_twice(tmp_path: Path) -> None:
+    with coordinator(tmp_path, algorithm=LaconicUCB()) as there:
+        with joined(there, tmp_path, algorithm=LaconicUCB()) as agent:
+            agent.learn(ARMS, [0.1, 0.2, 0.3])
+            agent.flush()
+        backup = (tmp_path / "a.db").read_bytes()
+        with joined(there, tmp_path, algorithm=LaconicUCB()) as agent:
+            agent.learn(ARMS, [0.4, 0.5, 0.6])
+            agent.flush()
+        (tmp_path / "a.db").write_bytes(backup)
+        with joined(there, tmp_path, algorithm=LaconicUCB()) as agent:
+            agent.learn(ARMS[:2], [0.7, 0.8])
+            agent.flush()
+            assert there.status()["observations"] == 5  # of this agent as it is now
+            assert there.status()["log"] == 8  # what came between stays, as of one that left

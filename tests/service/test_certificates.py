@@ -1,0 +1,165 @@
+"""Certificates: what ``laconic certs`` makes, and who is kept out of a federation."""
+
+import stat
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from laconic import TLS, Agent, DisLinUCB
+from laconic.errors import InputError, LinkError
+from laconic.runtimes.service.authority import certify, expiry
+from laconic.runtimes.service.coordinator import Coordinator, Serving
+from tests.service.settling import until
+
+ALGORITHM = DisLinUCB(D=1.0)
+TABLE = {"name": "DisLinUCB", "D": 1.0}
+
+
+@pytest.fixture(scope="module")
+def certs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("certs")
+    certify(folder, ["coordinator", "a", "b"])
+    return folder
+
+
+def coordinator(certs: Path, folder: Path, **options: object) -> Coordinator:
+    tls = TLS.of(certs, "coordinator")
+    serving = Serving(bind="localhost:0", tls=tls, **options)  # type: ignore[arg-type]
+    return Coordinator(ALGORITHM.plan(2), state=folder / "c.db", serving=serving, algorithm=TABLE)
+
+
+def joined(there: Coordinator, folder: Path, tls: TLS, *, name: str = "a", wait: float = 20.0) -> Agent:
+    return Agent.join(there.address, name=name, state=folder / f"{name}.db", tls=tls, wait=wait)
+
+
+def test_keys_are_for_their_owner_alone_and_certificates_stay_until_they_are_renewed(tmp_path: Path) -> None:
+    made = certify(tmp_path / "x", ["coordinator", "a"])
+    assert [each.name for each in made] == ["ca.key", "ca.crt", "coordinator.key", "coordinator.crt", "a.key", "a.crt"]
+    for key in tmp_path.glob("x/*.key"):
+        assert stat.S_IMODE(key.stat().st_mode) == 0o600
+    before = (tmp_path / "x/a.crt").read_bytes()
+    assert certify(tmp_path / "x", ["a"]) == []
+    assert (tmp_path / "x/a.crt").read_bytes() == before
+    renewed = certify(tmp_path / "x", ["a"], renew=True, valid=timedelta(days=30))
+    assert [each.name for each in renewed] == ["a.key", "a.crt"]
+    assert timedelta(days=29) < expiry(tmp_path / "x/a.crt") - datetime.now(UTC) < timedelta(days=31)
+
+
+@pytest.mark.parametrize("name", ["ca", "../a", "", ".a", "a b", "x" * 65])
+def test_a_name_that_is_no_file_name_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError):
+        certify(tmp_path, [name])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_agents_join_under_the_names_of_their_certificates(certs: Path, tmp_path: Path) -> None:
+    with coordinator(certs, tmp_path) as there, joined(there, tmp_path, TLS.of(certs, "a")) as agent:
+        agent.learn([[0.1, 0.2]], [1.0])
+        agent.flush()
+        assert [each["name"] for each in there.status()["members"]] == ["a"]
+        assert there.status()["observations"] == 1
+
+
+def test_a_missing_certificate_is_said_before_anything_begins(certs: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"cannot read the TLS certificate.*laconic certs"):
+        Agent.join("localhost:1", name="z", state=tmp_path / "z.db", tls=TLS.of(certs, "z"))
+    with pytest.raises(InputError, match="tls is not given"):
+        Serving(bind="127.0.0.1:0")
+    with pytest.raises(InputError, match="only this machine"):
+        Serving(bind="0.0.0.0:0", insecure=True)
+    with pytest.raises(InputError, match="only this machine"):
+        Agent.join("bandit.internal:7443", name="z", state=tmp_path / "z.db", insecure=True)
+    with pytest.raises(InputError, match="give tls"):
+        Agent.join("127.0.0.1:7443", name="z", state=tmp_path / "z.db")
+
+
+def refused(there: Coordinator, folder: Path, tls: TLS, words: str, *, name: str = "a") -> None:
+    """An agent that has its plan is not linked and says why, and goes on alone."""
+    with Agent.join(
+        there.address, name=name, state=folder / f"{name}.db", tls=tls, algorithm=ALGORITHM, dim=2
+    ) as agent:
+        until(lambda: words in (agent.status().link_error or ""))
+        agent.observe(agent.choose([[0.1, 0.2], [0.3, 0.4]]), 1.0)
+        with pytest.raises(LinkError, match="kept here"):
+            agent.flush(timeout=0.2)
+        assert not agent.status().linked
+    assert there.status()["members"] == []
+
+
+def test_the_certificate_of_another_authority_is_refused(certs: Path, tmp_path: Path) -> None:
+    certify(tmp_path / "foreign", ["a"])
+    foreign = TLS(certs / "ca.crt", tmp_path / "foreign/a.crt", tmp_path / "foreign/a.key")
+    with coordinator(certs, tmp_path) as there:
+        refused(there, tmp_path, foreign, "not of the authority that is believed here")
+
+
+def test_a_coordinator_of_another_authority_is_not_believed(certs: Path, tmp_path: Path) -> None:
+    certify(tmp_path / "foreign", ["a"])
+    with coordinator(certs, tmp_path) as there:
+        refused(there, tmp_path, TLS.of(tmp_path / "foreign", "a"), "unable to get local issuer certificate")
+        with pytest.raises(LinkError, match=r"unable to get local issuer.*give algorithm and dim"):
+            joined(there, tmp_path, TLS.of(tmp_path / "foreign", "a"), name="new", wait=0.5)
+
+
+def test_an_expired_certificate_is_refused(certs: Path, tmp_path: Path) -> None:
+    for name in ("ca.crt", "ca.key"):
+        (tmp_path / name).write_bytes((certs / name).read_bytes())
+    certify(tmp_path, ["a"], valid=-timedelta(days=1))
+    with coordinator(certs, tmp_path) as there:
+        refused(there, tmp_path, TLS.of(tmp_path, "a"), "the certificate expired on")
+
+
+def test_an_agents_certificate_cannot_stand_for_a_coordinator(certs: Path, tmp_path: Path) -> None:
+    serving = Serving(bind="localhost:0", tls=TLS.of(certs, "b"))
+    with Coordinator(ALGORITHM.plan(2), state=tmp_path / "c.db", serving=serving) as there:
+        refused(there, tmp_path, TLS.of(certs, "a"), "unavailable")
+
+
+def test_a_greeting_under_another_name_than_the_certificates_is_refused(certs: Path, tmp_path: Path) -> None:
+    with coordinator(certs, tmp_path) as there:
+        refused(there, tmp_path, TLS.of(certs, "b"), "the certificate is of 'b', and the greeting says 'a'")
+        assert there.status()["counters"]["refused"] >= 1
+
+
+def test_a_name_that_is_not_allowed_is_refused_and_let_in_once_it_is(certs: Path, tmp_path: Path) -> None:
+    with coordinator(certs, tmp_path, allowed=frozenset({"b"})) as there:
+        refused(there, tmp_path, TLS.of(certs, "a"), "not among the names")
+        there.allow(["a", "b"])
+        with joined(there, tmp_path, TLS.of(certs, "a")) as agent:
+            agent.flush()
+            assert there.status()["observations"] == 1
+
+
+def test_a_name_that_is_revoked_is_cut_off_and_others_stay(certs: Path, tmp_path: Path) -> None:
+    with (
+        coordinator(certs, tmp_path) as there,
+        joined(there, tmp_path, TLS.of(certs, "a")) as one,
+        joined(there, tmp_path, TLS.of(certs, "b"), name="b") as other,
+    ):
+        until(lambda: one.status().linked and other.status().linked)
+        there.allow({"b"})
+        until(lambda: "no longer among the names" in (one.status().link_error or ""))
+        other.learn([[0.1, 0.2]], [1.0])
+        other.flush()
+        assert other.status().linked
+
+
+def test_certificates_that_are_renewed_are_shown_to_new_links(tmp_path: Path) -> None:
+    certify(tmp_path / "x", ["coordinator", "a"], valid=timedelta(seconds=-5))
+    with (
+        coordinator(tmp_path / "x", tmp_path) as there,
+        Agent.join(
+            there.address,
+            name="a",
+            state=tmp_path / "a.db",
+            tls=TLS.of(tmp_path / "x", "a"),
+            algorithm=ALGORITHM,
+            dim=2,
+        ) as agent,
+    ):
+        until(lambda: "expired" in (agent.status().link_error or ""))
+        certify(tmp_path / "x", ["coordinator", "a"], renew=True)
+        agent.reconnect()
+        agent.flush()
+        assert agent.status().linked

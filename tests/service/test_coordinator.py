@@ -1,0 +1,355 @@
+"""The coordinator: what it survives, whom it cuts off, what it says about itself, and what it has after a restart."""
+
+import json
+import resource
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+import msgspec
+import numpy as np
+import pytest
+
+from laconic import Agent, DisKernelUCB, DisLinUCB, Gaussian, LaconicUCB
+from laconic.algorithms import Algorithm
+from laconic.beliefs import FiniteBelief, LinearEmbedding, Statistics
+from laconic.errors import InputError, LinkError, StateError
+from laconic.protocol.client import Client
+from laconic.protocol.messages import BLANK, Ask, Label, Part, Payload, Request, SetAside, Upload, Welcome
+from laconic.protocol.outcome import Work
+from laconic.protocol.plan import Plan
+from laconic.protocol.roster import Patience
+from laconic.runtimes.service import methods
+from laconic.runtimes.service.coordinator import Coordinator, Limits
+from tests.service.rawlink import RawLink
+from tests.service.settling import serving, settle, until
+
+DIS = DisKernelUCB(Gaussian(), D=2.0)
+ARMS = [[0.1, 0.2], [0.3, -0.4], [-0.5, 0.6]]
+
+
+def coordinator(folder: Path, *, algorithm: Algorithm = DIS, **options: Any) -> Coordinator:
+    return Coordinator(algorithm.plan(2), state=folder / "c.db", serving=serving(**options))
+
+
+def joined(there: Coordinator, folder: Path, *, name: str = "a", algorithm: Algorithm = DIS) -> Agent:
+    state = folder / f"{name}.db"
+    return Agent.join(there.address, name=name, state=state, insecure=True, algorithm=algorithm, dim=2)
+
+
+def raw(there: Coordinator) -> RawLink:
+    return RawLink(there.address, there.plan)
+
+
+def answer(there: Coordinator, path: str) -> tuple[int, str]:
+    try:
+        with urllib.request.urlopen(f"http://{there.http_address}{path}", timeout=30) as response:
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+# -- what it says about itself -----------------------------------------------------------------------------------------
+
+
+def test_status_metrics_health_and_readiness_are_served_over_http(tmp_path: Path) -> None:
+    with coordinator(tmp_path, http="127.0.0.1:0") as there, joined(there, tmp_path) as agent:
+        agent.learn(ARMS, [1.0, 2.0, 3.0])
+        agent.flush()
+        settle(there, [agent])
+        code, body = answer(there, "/status")
+        assert code == 200
+        status = json.loads(body)
+        assert status["members"] == [{"name": "a", "number": 0, "status": "present", "observations": 3}]
+        assert status["epoch"] == 1
+        code, body = answer(there, "/metrics")
+        assert "laconic_epoch 1\n" in body
+        sent = there.desk.traffic.of("up").bytes
+        counted = [line for line in body.splitlines() if line.startswith('laconic_bytes_total{direction="up"')]
+        assert sum(int(line.rpartition(" ")[2]) for line in counted) == sent
+        assert answer(there, "/healthz") == (200, "ok\n")
+        assert answer(there, "/readyz") == (200, "ready\n")
+        assert answer(there, "/nowhere")[0] == 404
+
+
+def test_every_metric_has_help_a_type_and_numbers(tmp_path: Path) -> None:
+    with coordinator(tmp_path, http="127.0.0.1:0") as there:
+        lines = answer(there, "/metrics")[1].splitlines()
+    typed = {line.split()[2] for line in lines if line.startswith("# TYPE")}
+    helped = {line.split()[2] for line in lines if line.startswith("# HELP")}
+    values = [line for line in lines if not line.startswith("#")]
+    assert typed == helped
+    for line in values:
+        name, _, value = line.rpartition(" ")
+        assert name.partition("{")[0] in typed
+        float(value)
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [(b"POST /status HTTP/1.1\r\n\r\n", b"405"), (b"GET / HTTP/1.1\r\nX: " + b"x" * 9000 + b"\r\n\r\n", b"431")],
+    ids=["post", "long"],
+)
+def test_odd_http_requests_are_refused(tmp_path: Path, request_: bytes, code: bytes) -> None:
+    import socket
+
+    with coordinator(tmp_path, http="127.0.0.1:0") as there:
+        host, _, port = there.http_address.rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=30) as link:
+            link.sendall(request_)
+            assert link.recv(4096).startswith(b"HTTP/1.1 " + code)
+
+
+def test_health_is_served_over_grpc(tmp_path: Path) -> None:
+    with coordinator(tmp_path) as there, grpc.insecure_channel(there.address) as channel:
+        check = channel.unary_unary(methods.path(methods.HEALTH, methods.CHECK))
+        assert check(b"", timeout=30) == methods.SERVING
+        watch = channel.unary_stream(methods.path(methods.HEALTH, methods.WATCH))(b"", timeout=30)
+        assert next(iter(watch)) == methods.SERVING
+        watch.cancel()
+
+
+# -- who is cut off ----------------------------------------------------------------------------------------------------
+
+
+def welcomed(link: RawLink, name: str = "evil") -> Welcome:
+    welcome = link.greet(name)
+    assert isinstance(welcome, Welcome)
+    return welcome
+
+
+def rubbish(link: RawLink) -> None:
+    link.send(b"rubbish" * 100)
+
+
+def another_version(link: RawLink) -> None:
+    link.send(b"lc\x63" + b"\x00" * 10)
+
+
+def before_greeting(link: RawLink) -> None:
+    link.send(b"")
+
+
+def of_no_plan(link: RawLink) -> None:
+    welcomed(link)
+    link.send(Upload(first=0, payload=Payload(values={"rewards": np.ones(1)}), ask=True))
+
+
+def cut_off_later(link: RawLink) -> None:
+    welcomed(link)
+    link.send(b"lc\x02\x93\x03")
+
+
+@pytest.mark.parametrize("attack", [rubbish, another_version, before_greeting, of_no_plan, cut_off_later])
+def test_who_sends_what_no_client_sends_is_cut_off_alone(attack: Callable[[RawLink], None], tmp_path: Path) -> None:
+    with coordinator(tmp_path) as there, joined(there, tmp_path) as agent:
+        agent.flush()
+        with raw(there) as link:
+            attack(link)
+            code, details = link.ended()
+            assert code is grpc.StatusCode.ABORTED
+            assert details
+        until(lambda: there.links == 1)
+        assert there.status()["counters"]["refused"] == 1
+        assert there.status()["errors"]
+        agent.learn(ARMS, [1.0, 2.0, 3.0])
+        agent.flush()
+        assert agent.status().linked
+
+
+def test_a_message_that_is_too_large_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    limits = Limits(message_bytes=100_000)
+    with coordinator(tmp_path, limits=limits) as there, joined(there, tmp_path) as agent:
+        with raw(there) as link:
+            welcomed(link)
+            link.send(b"lc\x02" + bytes(200_000))
+            assert link.ended()[0] is grpc.StatusCode.RESOURCE_EXHAUSTED
+        agent.learn(ARMS, [1.0, 2.0, 3.0])
+        agent.flush()
+
+
+STATISTICS = {
+    "NaN": ([[np.nan, 0.0], [0.0, 1.0]], [0.0, 0.0]),
+    "indefinite": ([[0.1, 5.0], [5.0, 0.1]], [0.0, 0.0]),
+    "asymmetric": ([[0.01, 0.02], [0.0, 0.04]], [0.0, 0.0]),
+    "of another dimension": (np.eye(3), np.zeros(3)),
+    "huge": ([[1e30, 0.0], [0.0, 1e30]], [0.0, 0.0]),
+    "of sums that cannot be": ([[0.01, 0.02], [0.02, 0.04]], [50.0, 0.0]),
+}
+
+
+def bad_part(plan: Plan, kind: str) -> Payload:
+    """What a member with one observation sends, with other statistics."""
+    client = Client(plan)
+    client.learn([[0.1, 0.2]], [1.0])
+    client.receive(Ask(epoch=Label(0, 1), phase=0, fired=False))
+    part = client.done(client.owed[0], client.owed[0].result()).send[0]
+    assert isinstance(part, Part)
+    G, b = (np.asarray(each, dtype=float) for each in STATISTICS[kind])
+    (gram, was), (moment, _) = part.payload.values.items()
+    assert was.shape == (2, 2)
+    return msgspec.structs.replace(part.payload, values={gram: G, moment: b})
+
+
+@pytest.mark.parametrize("kind", STATISTICS)
+def test_statistics_that_cannot_be_harm_only_their_sender(kind: str, tmp_path: Path) -> None:
+    algorithm = DisLinUCB(D=0.5)
+    with (
+        coordinator(tmp_path, algorithm=algorithm, patience=Patience(seconds=2.0)) as there,
+        joined(there, tmp_path, algorithm=algorithm) as agent,
+        raw(there) as link,
+    ):
+        agent.flush()
+        welcomed(link)
+        agent.learn(ARMS, [1.0, 0.5, 0.2])
+        flushed = threading.Thread(target=agent.flush)
+        flushed.start()
+        ask = link.receive()
+        while not isinstance(ask, Ask):
+            ask = link.receive()
+        link.send(Part(epoch=ask.epoch, phase=0, upto=1, payload=bad_part(there.plan, kind)))
+        flushed.join(60)
+        assert not flushed.is_alive()
+        assert agent.status().covered == 3
+        assert [each["observations"] for each in there.status()["members"]] == [3, 0]
+        alone = FiniteBelief.empty(embedding=LinearEmbedding(2), lam=1.0)
+        alone = alone.with_statistics(
+            Statistics.of(alone.coordinates, np.array(ARMS), np.array([1.0, 0.5, 0.2])), added=True
+        )
+        mean = there.desk.server.belief.view(np.array(ARMS)).mean
+        np.testing.assert_allclose(mean, alone.view(np.array(ARMS)).mean)
+
+
+def test_a_flood_of_requests_keeps_nobody_else_from_being_served(tmp_path: Path) -> None:
+    with coordinator(tmp_path) as there, joined(there, tmp_path) as agent, raw(there) as link:
+        welcomed(link)
+        for _ in range(3000):
+            link.send(Request(epoch=Label(1, 1)))
+        for step in range(3):
+            agent.learn(ARMS, [1.0, 2.0, float(step)])
+            agent.status()
+        until(lambda: agent.status().linked)
+        until(lambda: there.status()["counters"]["dropped"] >= 1000)
+
+
+def test_no_more_members_and_links_than_are_allowed(tmp_path: Path) -> None:
+    with coordinator(tmp_path, limits=Limits(members=1, links=2)) as there, joined(there, tmp_path) as one:
+        until(lambda: one.status().linked)
+        with joined(there, tmp_path, name="b") as two:
+            until(lambda: "no more are allowed" in (two.status().link_error or ""))
+        until(lambda: there.links == 1)
+        with raw(there) as first, raw(there) as second:
+            first.send(b"lc\x02")
+            second.send(b"lc\x02")
+            assert grpc.StatusCode.RESOURCE_EXHAUSTED in {first.ended()[0], second.ended()[0]}
+        assert one.status().linked
+
+
+def test_a_link_on_which_nobody_greets_is_ended(tmp_path: Path) -> None:
+    with coordinator(tmp_path, limits=Limits(greeting_seconds=0.1)) as there, raw(there) as link:
+        code, details = link.ended()
+        assert code is grpc.StatusCode.ABORTED
+        assert "nobody greeted" in details
+
+
+def test_a_greeting_takes_the_place_of_that_names_earlier_link_which_is_told(tmp_path: Path) -> None:
+    with coordinator(tmp_path) as there, raw(there) as old, raw(there) as new:
+        welcomed(old, "a")
+        welcomed(new, "a")
+        told = old.receive()
+        while not isinstance(told, SetAside):
+            told = old.receive()
+        assert told.final
+        assert old.ended()[0] is grpc.StatusCode.ABORTED
+        until(lambda: there.links == 1)
+
+
+# -- while work is under way -------------------------------------------------------------------------------------------
+
+
+def test_joins_and_health_are_answered_while_a_merge_is_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, over = threading.Event(), threading.Event()
+    result = Work.result
+
+    def slow(self: Work, *share: Any) -> Any:
+        if threading.current_thread().name.startswith("laconic-merge"):
+            begun.set()
+            over.wait(60)
+        return result(self, *share)
+
+    monkeypatch.setattr(Work, "result", slow)
+    with coordinator(tmp_path) as there, joined(there, tmp_path) as agent:
+        until(lambda: agent.status().linked)
+        agent.learn(ARMS, [1.0, 2.0, 3.0])
+        flushed = threading.Thread(target=agent.flush)
+        flushed.start()
+        assert begun.wait(60)
+        with joined(there, tmp_path, name="b") as newcomer:
+            until(lambda: newcomer.status().linked)
+            with grpc.insecure_channel(there.address) as channel:
+                check = channel.unary_unary(methods.path(methods.HEALTH, methods.CHECK))
+                assert check(b"", timeout=30) == methods.SERVING
+            assert there.status()["state"] == "merging"
+            agent.choose(ARMS)
+            over.set()
+            flushed.join(60)
+            assert agent.status().covered == 3
+
+
+# -- state -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", [DIS, LaconicUCB()], ids=["together", "alone"])
+def test_a_restart_resumes_with_all_members_and_observations(algorithm: Algorithm, tmp_path: Path) -> None:
+    for start in range(3):
+        with coordinator(tmp_path, algorithm=algorithm) as there, joined(there, tmp_path, algorithm=algorithm) as agent:
+            assert [each["name"] for each in there.status()["members"]] == ([] if start == 0 else ["a"])
+            agent.learn(ARMS, [1.0, 2.0, float(start)])
+            agent.flush()
+            assert there.status()["observations"] == 3 * (start + 1)
+
+
+def test_two_coordinators_on_one_state_or_one_port_are_refused(tmp_path: Path) -> None:
+    with coordinator(tmp_path) as there:
+        with pytest.raises(StateError, match="in use"):
+            coordinator(tmp_path)
+        (tmp_path / "x").mkdir()
+        with pytest.raises(LinkError, match="try another port"):
+            coordinator(tmp_path / "x", bind=there.address).start()
+    with pytest.raises(StateError, match="another plan"):
+        coordinator(tmp_path, algorithm=DisLinUCB())
+
+
+def test_a_full_disk_ends_links_changes_nothing_and_passes(tmp_path: Path) -> None:
+    hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    with coordinator(tmp_path) as there, joined(there, tmp_path) as agent:
+        agent.flush()
+        before = there.status()["observations"]
+        store = there.desk.store
+        pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+        store._connection.execute(f"PRAGMA max_page_count={pages}")
+        agent.learn(np.random.default_rng(0).uniform(-1, 1, (2000, 2)), np.ones(2000))
+        with pytest.raises(LinkError, match=r"not answered|cannot store"):
+            agent.flush(timeout=1.5)
+        until(lambda: there.status()["counters"]["failed_commits"] >= 1)
+        assert there.status()["observations"] == before
+        store._connection.execute(f"PRAGMA max_page_count={pages + 10_000}")
+        agent.reconnect()
+        agent.flush(timeout=60.0)
+        assert there.status()["observations"] == 2000
+    with coordinator(tmp_path) as there:
+        assert there.status()["observations"] == 2000
+        assert hard == resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+
+
+def test_settings_that_make_no_sense_are_refused(tmp_path: Path) -> None:
+    for wrong in ({"bind": "here"}, {"bind": "127.0.0.1:99999"}, {"tick": 0.0}, {"http": "x"}):
+        with pytest.raises(InputError):
+            serving(**wrong)
+    assert BLANK == Label(0, 0)

@@ -1,0 +1,263 @@
+"""Stores: what was appended is there after a kill, and no file of others is touched."""
+
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from laconic import DisKernelUCB, DisLinUCB, Gaussian
+from laconic.errors import StateError, StateInUse
+from laconic.protocol.client import Client
+from laconic.protocol.records import Learnt, Record, encode_record
+from laconic.protocol.restoring import restore_client, snapshot_client
+from laconic.runtimes.service.store import APPLICATION, FORMAT, Store
+
+PLAN = DisKernelUCB(Gaussian(), D=3.0).plan(2)
+
+
+def learnt(first: int, *, count: int = 1) -> Learnt:
+    return Learnt(points=np.full((count, 2), 0.1 * first), rewards=np.ones(count), first=first)
+
+
+def opened(path: Path, *, name: str = "a") -> Store:
+    return Store(path, role="agent", name=name, plan=PLAN)
+
+
+def kept(store: Store) -> list[bytes]:
+    return [encode_record(each) for each in store.records()]
+
+
+def filled(path: Path, *, count: int = 3) -> list[bytes]:
+    """A closed state file with a client's records, and these."""
+    store = opened(path)
+    records: list[Record] = [Client(PLAN, name="a", member=False).born, *(learnt(i) for i in range(count))]
+    store.append(records)
+    store.close()
+    return [encode_record(each) for each in records]
+
+
+def contents(path: Path) -> bytes:
+    """What is in a database, whichever of its files has it."""
+    return path.read_bytes()
+
+
+def test_records_are_there_when_the_file_is_opened_again(tmp_path: Path) -> None:
+    written = filled(tmp_path / "a.db")
+    store = opened(tmp_path / "a.db")
+    assert kept(store) == written
+    assert store.last == 4
+    store.append([learnt(3)])
+    assert len(kept(store)) == 5
+    store.close()
+
+
+def test_the_file_is_in_wal_mode_with_full_syncs_and_for_its_owner_alone(tmp_path: Path) -> None:
+    store = opened(tmp_path / "a.db")
+    assert store._connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    assert store._connection.execute("PRAGMA synchronous").fetchone() == (2,)
+    assert (tmp_path / "a.db").stat().st_mode & 0o777 == 0o600
+    store.close()
+
+
+def test_a_snapshot_stands_for_the_records_up_to_its_number_and_later_ones_stay(tmp_path: Path) -> None:
+    filled(tmp_path / "a.db")
+    store = opened(tmp_path / "a.db")
+    before, _ = restore_client(store.records(), plan=PLAN, start=1)
+    upto = store.last
+    store.append([learnt(3)])
+    store.compact(encode_record(snapshot_client(before)), upto=upto)
+    store.note("remark", b"said")
+    after, _ = restore_client(store.records(), plan=PLAN, start=1)
+    assert len(kept(store)) == 2
+    assert store.about("remark") == b"said"
+    assert after.count == 4
+    store.close()
+    again = opened(tmp_path / "a.db")
+    assert restore_client(again.records(), plan=PLAN, start=1)[0].count == 4
+    assert again.last == 5
+    again.close()
+
+
+def test_a_snapshot_is_due_when_much_was_kept_since_the_last_one(tmp_path: Path) -> None:
+    store = opened(tmp_path / "a.db")
+    assert not store.is_long
+    store.append([learnt(0, count=60_000)])
+    assert store.is_long
+    store.compact(b"x" * 2**22, upto=store.last)
+    store.append([learnt(0, count=60_000)])
+    assert not store.is_long
+    store.close()
+
+
+def test_what_was_appended_survives_a_kill_right_after(tmp_path: Path) -> None:
+    code = f"""
+import os, signal, sys
+sys.path[:0] = {sys.path!r}
+from tests.service.test_store import *
+store = opened(Path({str(tmp_path / "a.db")!r}))
+for i in range(50):
+    store.append([learnt(i)])
+    print(i, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    store = opened(tmp_path / "a.db")
+    assert len(kept(store)) == 50
+    store.close()
+
+
+def test_a_second_store_on_the_file_is_refused_and_says_who_has_it(tmp_path: Path) -> None:
+    store = opened(tmp_path / "a.db")
+    with pytest.raises(StateInUse, match=f"in use by process {os.getpid()}"):
+        opened(tmp_path / "a.db")
+    store.close()
+    opened(tmp_path / "a.db").close()
+
+
+def test_a_second_process_on_the_file_is_refused(tmp_path: Path) -> None:
+    store = opened(tmp_path / "a.db")
+    code = f"""
+import sys
+sys.path[:0] = {sys.path!r}
+from tests.service.test_store import *
+opened(Path({str(tmp_path / "a.db")!r}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "StateInUse" in done.stderr
+    store.append([learnt(0)])
+    store.close()
+
+
+def test_a_fork_is_refused_and_its_parent_goes_on(tmp_path: Path) -> None:
+    store = opened(tmp_path / "a.db")
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            store.append([learnt(0)])
+        except StateInUse as error:
+            code = 0 if "forked" in str(error) else 2
+        store.close()
+        os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    store.append([learnt(0)])
+    with pytest.raises(StateInUse):
+        opened(tmp_path / "a.db")
+    assert len(kept(store)) == 1
+    store.close()
+
+
+def refused(path: Path, words: str, *, name: str = "a") -> None:
+    """The file is refused with these words, and is left as it was."""
+    before = contents(path)
+    with pytest.raises(StateError, match=words):
+        opened(path, name=name)
+    assert contents(path) == before
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "a.db").write_bytes(b"These are somebody's notes.\n" * 100)
+    refused(tmp_path / "a.db", "cannot be read as a state file")
+
+
+def test_a_database_of_another_program_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "a.db") as other:
+        other.execute("CREATE TABLE songs (title TEXT)")
+    other.close()
+    refused(tmp_path / "a.db", "another program")
+
+
+def test_a_newer_file_is_refused_with_the_advice_to_upgrade(tmp_path: Path) -> None:
+    filled(tmp_path / "a.db")
+    with sqlite3.connect(tmp_path / "a.db") as other:
+        other.execute(f"PRAGMA user_version={FORMAT + 1}")
+    other.close()
+    refused(tmp_path / "a.db", "upgrade")
+    assert APPLICATION == int.from_bytes(b"lcnc", "big")
+
+
+def test_the_file_of_another_name_is_refused(tmp_path: Path) -> None:
+    filled(tmp_path / "a.db")
+    refused(tmp_path / "a.db", "the state of 'a', not of 'b'", name="b")
+
+
+def test_the_file_of_a_coordinator_is_refused_by_an_agent(tmp_path: Path) -> None:
+    Store(tmp_path / "c.db", role="coordinator", name="a", plan=PLAN).close()
+    refused(tmp_path / "c.db", "the state of a coordinator")
+
+
+def test_the_file_of_another_plan_is_refused_with_what_differs(tmp_path: Path) -> None:
+    filled(tmp_path / "a.db")
+    before = contents(tmp_path / "a.db")
+    for plan, words in ((DisKernelUCB(Gaussian(2.0), D=3.0).plan(2), "gamma"), (DisLinUCB().plan(2), "another plan")):
+        with pytest.raises(StateError, match=words):
+            Store(tmp_path / "a.db", role="agent", name="a", plan=plan)
+    assert contents(tmp_path / "a.db") == before
+
+
+@pytest.mark.parametrize("place", [b"SQLite", b"CREATE TABLE", b'"kernel"', b"lc\x02"])
+def test_a_damaged_file_is_refused_and_left_as_it_is(tmp_path: Path, place: bytes) -> None:
+    store = opened(tmp_path / "a.db")
+    store.append([Client(PLAN, name="a", member=False).born, *(learnt(i, count=200) for i in range(20))])
+    store._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    store.close()
+    data = bytearray((tmp_path / "a.db").read_bytes())
+    start = data.rindex(place) + len(place)
+    data[start : start + 100] = b"\xff" * 100
+    (tmp_path / "a.db").write_bytes(data)
+    with pytest.raises(StateError, match=r"damaged|cannot be read"):
+        list(opened(tmp_path / "a.db").records())
+    assert contents(tmp_path / "a.db") == bytes(data)
+
+
+def test_a_missing_record_is_seen(tmp_path: Path) -> None:
+    filled(tmp_path / "a.db")
+    store = opened(tmp_path / "a.db")
+    store._connection.execute("DELETE FROM records WHERE number=2")
+    with pytest.raises(StateError, match="lacks record 2"):
+        list(store.records())
+    store.close()
+
+
+def test_a_directory_that_is_not_there_is_refused_with_advice(tmp_path: Path) -> None:
+    with pytest.raises(StateError, match="a directory that is there"):
+        opened(tmp_path / "nowhere" / "a.db")
+
+
+def test_a_full_database_says_so_and_keeps_what_it_has(tmp_path: Path) -> None:
+    written = filled(tmp_path / "a.db")
+    store = opened(tmp_path / "a.db")
+    pages = store._connection.execute("PRAGMA page_count").fetchone()[0]
+    store._connection.execute(f"PRAGMA max_page_count={pages + 2}")
+    with pytest.raises(StateError, match=r"full.*nothing of it was; free some space"):
+        store.append([learnt(3), learnt(4, count=5000)])
+    assert kept(store) == written
+    store._connection.execute(f"PRAGMA max_page_count={pages + 1000}")
+    store.append([learnt(3)])
+    assert kept(store) == [*written, encode_record(learnt(3))]
+    store.close()
+
+
+def test_a_limit_on_the_size_of_files_says_so_and_keeps_what_it_has(tmp_path: Path) -> None:
+    written = filled(tmp_path / "a.db")
+    store = opened(tmp_path / "a.db")
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
+    try:
+        with pytest.raises(StateError, match="raise the limit on the size of files"):
+            store.append([learnt(3, count=5000)])
+        assert kept(store) == written
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    store.append([learnt(3)])
+    store.close()
+    again = opened(tmp_path / "a.db")
+    assert kept(again) == [*written, encode_record(learnt(3))]
+    again.close()
