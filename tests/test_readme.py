@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from laconic import __version__
-from laconic.cli import defaults
+from laconic import __version__, defaults
 from laconic.experiments.folder import CERTIFICATES, CONFIG, FIGURES, RESULTS
 from laconic.experiments.results import HEADERS
 from laconic.report.table import Table

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from laconic import Catalogue, Results, cli, run
-from laconic.cli import defaults
+from laconic import Catalogue, Results, cli, defaults, run
 from laconic.problems import save_recorded
 from tests.experiments.making import Periodic, Plain, listed
 

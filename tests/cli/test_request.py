@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from laconic import ApproxDisKernelUCB, Catalogue, Cosine, Gaussian, InputError, Theory
-from laconic.cli import defaults
+from laconic import ApproxDisKernelUCB, Catalogue, Cosine, Gaussian, InputError, Theory, defaults
 from laconic.cli.request import Words, literal, understand
 
 

@@ -14,7 +14,7 @@ from laconic import AskServer, Cosine, DisKernelUCB, Frontier, LaconicUCB, Mater
 from laconic.errors import InputError, OutputError
 from laconic.experiments.config import read_config
 from laconic.experiments.folder import RUNS
-from laconic.experiments.frontier import BEST, BUT_FOR_WAITING, points_of, settings_for
+from laconic.experiments.frontier import BEST, BUT_FOR_WAITING, points_of, knobs
 from laconic.experiments.parts import algorithm_from
 from laconic.experiments.results import Row
 from laconic.experiments.runner import Begun, Finished
@@ -76,7 +76,7 @@ def test_means_over_seeds_are_compared() -> None:
 
 
 def test_every_algorithm_is_swept_over_its_wires_and_knobs() -> None:
-    settings = settings_for("cosine")
+    settings = knobs()
     assert len(set(map(repr, settings))) == len(settings)
     knobs: dict[str, set[tuple[str, Any]]] = {
         "LaconicUCB": {("delta", 0.5), ("delta", 8.0)},
@@ -96,7 +96,7 @@ def test_every_algorithm_is_swept_over_its_wires_and_knobs() -> None:
 
 
 def test_kernel_lambda_and_alpha_go_to_all_that_have_them() -> None:
-    for each in settings_for("cosine", kernel=Matern(), lam=0.5, alpha=Theory()):
+    for each in knobs(kernel=Matern(), lam=0.5, alpha=Theory()):
         assert getattr(each, "kernel", Matern()) == Matern()
         assert (getattr(each, "lam", None), getattr(each, "alpha", None)) == (0.5, Theory())
 
@@ -113,10 +113,10 @@ def test_the_whole_sweep_fits_a_terminal_and_leaves_its_files(whole: tuple[Path,
     assert {path.name for path in folder.iterdir()} == {
         *("runs", "results.parquet", "config.toml", "figure.png", "figure.svg")
     }
-    assert len(list((folder / "runs").iterdir())) == len(found.results.rows) == 2 * len(settings_for("cosine"))
+    assert len(list((folder / "runs").iterdir())) == len(found.results.rows) == 2 * len(knobs())
     assert Results.from_parquet(folder / "results.parquet").rows == found.results.rows
     written = [algorithm_from(table) for table in read_config(folder / "config.toml").algorithms]
-    assert written == settings_for("cosine")
+    assert written == knobs()
 
 
 def test_what_needs_a_round_trip_is_named_and_not_on_the_line(whole: tuple[Path, Frontier]) -> None:

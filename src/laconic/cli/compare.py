@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from laconic.cli import defaults, options, sweep
+from laconic import defaults
+from laconic.cli import options, sweep
 
 if TYPE_CHECKING:
     from laconic.experiments.config import Experiment

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from laconic.cli import complete, defaults
-from laconic.experiments import regimes
+from laconic import defaults
+from laconic.cli import complete
 
 LEARNING, SIZES, OUTPUT = "What learns", "How much", "What comes out"
 
@@ -18,14 +18,6 @@ def _option(*names: str, panel: str, help: str, default: object = None, **more: 
     stated = "" if default is None else f" [dim]\\[default: {default}][/]"
     return typer.Option(*names, help=help + stated, show_default=False, rich_help_panel=panel, **more)
 
-
-def _approx(parameter: str) -> str:
-    """The default of ApproxDisKernelUCB's parameter, and that on the catalogue."""
-    everywhere, there = (defaults.of("ApproxDisKernelUCB", problem=problem)[parameter] for problem in ("", "catalogue"))
-    return f"{everywhere:g}" if there == everywhere else f"{everywhere:g} (on the catalogue {there:g})"
-
-
-_D = f"{defaults.OWN['DisKernelUCB']['D']:g}; of ApproxDisKernelUCB {_approx('D')}"
 
 Problem = Annotated[
     str,
@@ -58,36 +50,35 @@ Kernel = Annotated[
         panel=LEARNING,
         metavar="NAME",
         help="The kernel, for all that have one.",
-        default=defaults.SHARED["kernel"],
+        default="Gaussian",
         autocompletion=complete.kernels,
     ),
 ]
 
 
-def _by_regime(parameter: str) -> str:
-    return f"{getattr(regimes.FRESH, parameter)}; where arms return {getattr(regimes.RETURN, parameter)}"
-
-
-def _gamma(*, default: object) -> Any:
-    said = "The Gaussian kernel's inverse width: larger is narrower."
-    return _option("--gamma", panel=LEARNING, metavar="γ", help=said, default=default)
-
-
-def _lam(*, default: object) -> Any:
-    return _option("--lam", panel=LEARNING, metavar="λ", help="The ridge, above 0.", default=default)
-
-
-def _alpha(*, default: object) -> Any:
-    said = "Weight of σ in the index μ + ασ: a number, or [bold]theory[/] for the paper's schedule."
-    return _option("--alpha", panel=LEARNING, metavar="α", help=said, default=default)
-
-
-Gamma = Annotated[float | None, _gamma(default=defaults.SHARED["gamma"])]
-SweptGamma = Annotated[float | None, _gamma(default=_by_regime("gamma"))]
-Lam = Annotated[float | None, _lam(default=defaults.SHARED["lam"])]
-SweptLam = Annotated[float | None, _lam(default=_by_regime("lam"))]
-Alpha = Annotated[str | None, _alpha(default=defaults.SHARED["alpha"])]
-SweptAlpha = Annotated[str | None, _alpha(default=_by_regime("alpha"))]
+Gamma = Annotated[
+    float | None,
+    _option(
+        "--gamma",
+        panel=LEARNING,
+        metavar="γ",
+        help="The Gaussian kernel's inverse width: larger is narrower.",
+        default=defaults.GAMMA,
+    ),
+]
+Lam = Annotated[
+    float | None, _option("--lam", panel=LEARNING, metavar="λ", help="The ridge, above 0.", default=defaults.LAM)
+]
+Alpha = Annotated[
+    str | None,
+    _option(
+        "--alpha",
+        panel=LEARNING,
+        metavar="α",
+        help="Weight of σ in the index μ + ασ: a number, or [bold]theory[/] for the paper's schedule.",
+        default=defaults.ALPHA,
+    ),
+]
 D = Annotated[
     float | None,
     _option(
@@ -95,7 +86,7 @@ D = Annotated[
         panel=LEARNING,
         metavar="D",
         help="Threshold of the sync trigger, for all that have one: larger means fewer syncs.",
-        default=_D,
+        default=f"{defaults.D_EXACT:g}; of ApproxDisKernelUCB {defaults.D_NYSTROM:g}",
     ),
 ]
 Overrides = Annotated[
@@ -105,7 +96,7 @@ Overrides = Annotated[
         panel=LEARNING,
         metavar="WHO.NAME=VALUE",
         help="One parameter of one algorithm or of the problem: [bold]ApproxDisKernelUCB.qbar=1[/], default "
-        f"{_approx('qbar')}; [bold]problem.dim=5[/]. A list tries each: [bold]DisKernelUCB.gamma=\\[0.1,1][/]. "
+        f"{defaults.QBAR:g}; [bold]problem.dim=5[/]. A list tries each: [bold]DisKernelUCB.gamma=\\[0.1,1][/]. "
         "Repeatable; [bold]laconic show[/] lists parameters.",
     ),
 ]
@@ -124,9 +115,9 @@ def _rounds(default: int, long: int) -> Any:
 
 
 Clients = Annotated[int | None, _clients(defaults.CLIENTS)]
-SweptClients = Annotated[int | None, _clients(regimes.CLIENTS)]
+SweptClients = Annotated[int | None, _clients(defaults.SWEPT_CLIENTS)]
 Rounds = Annotated[int | None, _rounds(defaults.ROUNDS, defaults.LONG_ROUNDS)]
-SweptRounds = Annotated[int | None, _rounds(regimes.ROUNDS, regimes.LONG_ROUNDS)]
+SweptRounds = Annotated[int | None, _rounds(defaults.SWEPT_ROUNDS, defaults.SWEPT_LONG_ROUNDS)]
 Seeds = Annotated[
     int | None,
     _option(

@@ -7,15 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from laconic import registry
+from laconic import defaults, registry
 from laconic.algorithms import Algorithm
 from laconic.canonical import parts
-from laconic.cli import defaults
 from laconic.errors import InputError
-from laconic.experiments import regimes
 from laconic.experiments.compare import prepare
 from laconic.experiments.config import ConfigFile, Experiment, read_config
-from laconic.experiments.frontier import settings_for
+from laconic.experiments.frontier import knobs
 from laconic.experiments.parts import Draft, algorithm_from, as_algorithm, name_of, problem_from
 
 
@@ -47,9 +45,9 @@ class _Overrides:
 
 @dataclass(frozen=True)
 class Unless:
-    """What is taken where nothing was written; algorithms and rounds by the problem's name."""
+    """What is taken where nothing was written; rounds by the problem's name."""
 
-    algorithms: Callable[[str], list[Algorithm]]
+    algorithms: Callable[[], list[Algorithm]]
     clients: int
     rounds: Callable[[str], int]
     seeds: int
@@ -62,7 +60,7 @@ def understand(words: Words, *, unless: Unless | None = None) -> Experiment:
     file = read_config(words.problem) if words.problem.lower().endswith(".toml") else None
     problem = problem_from(_problem_table(words, file=file, changes=overrides.problem))
     name = name_of(problem, kind="problem")
-    chosen = _chosen(words, file=file, problem=name, unless=unless)
+    chosen = _chosen(words, file=file, unless=unless)
     drafts = [Draft.of(each) for each in chosen]
     for option, value in _shared(words).items():
         drafts = _everywhere(drafts, option, value)
@@ -90,35 +88,32 @@ def _first(*values: Any) -> Any:
     return next((value for value in values if value is not None), None)
 
 
-def _chosen(words: Words, *, file: ConfigFile | None, problem: str, unless: Unless) -> list[Algorithm]:
+def _chosen(words: Words, *, file: ConfigFile | None, unless: Unless) -> list[Algorithm]:
     """The algorithms asked for, with the settings of the file where it has them and the defaults elsewhere."""
     written = [algorithm_from(table) for table in file.algorithms] if file else []
-    offered = written or unless.algorithms(problem)
+    offered = written or unless.algorithms()
     names = [name for given in words.algorithms for name in given.split(",") if name.strip()]
     if not names:
         return offered
     chosen: list[Algorithm] = []
     for name in names:
         kind = registry.find("algorithm", name)
-        chosen += [each for each in offered if type(each) is kind] or [_by_default(name, problem=problem)]
+        chosen += [each for each in offered if type(each) is kind] or [as_algorithm(name)]
     return chosen
 
 
-def _by_default(name: str, *, problem: str) -> Algorithm:
-    draft = Draft.of(as_algorithm(name))
-    for parameter, value in defaults.of(_name(draft), problem=problem).items():
-        draft = draft.changed(parameter, value) if draft.has(parameter) else draft
-    algorithm: Algorithm = draft.made()
-    return algorithm
-
-
 COMPARISON = Unless(
-    algorithms=lambda problem: [_by_default(name, problem=problem) for name in defaults.ALGORITHMS],
+    algorithms=lambda: list(map(as_algorithm, defaults.ALGORITHMS)),
     clients=defaults.CLIENTS,
     rounds=defaults.rounds,
     seeds=defaults.SEEDS,
 )
-SWEEP = Unless(algorithms=settings_for, clients=regimes.CLIENTS, rounds=regimes.rounds, seeds=regimes.SEEDS)
+SWEEP = Unless(
+    algorithms=knobs,
+    clients=defaults.SWEPT_CLIENTS,
+    rounds=defaults.swept_rounds,
+    seeds=defaults.SWEPT_SEEDS,
+)
 
 
 def _name(draft: Draft) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from laconic.cli import complete, defaults
+from laconic.cli import complete
 from laconic.cli.listing import KINDS, summary
 
 if TYPE_CHECKING:
@@ -73,18 +73,8 @@ def _page(kind: Kind, listed: str, found: Any) -> dict[str, Any]:
     page = {"name": listed, "kind": kind, "summary": summary(found)}
     page |= {key: getattr(found, key) for key in ("equation", "sends") if hasattr(found, key)}
     parameters = _parameters(found)
-    compared = _in_compare(kind, listed, parameters)
     meanings = {name: MEANINGS[name, value] for name, value in parameters.items() if (name, value) in MEANINGS}
-    return page | {"parameters": parameters, "needed": _needed(found), "compare": compared, "meanings": meanings}
-
-
-def _in_compare(kind: Kind, listed: str, parameters: dict[str, Any]) -> dict[str, Any]:
-    """What the demo takes instead of the default."""
-    if kind != "algorithm":
-        return {}
-    stated = defaults.of(listed, problem=defaults.PROBLEM)
-    numbers = [name for name, value in parameters.items() if isinstance(value, float)]
-    return {name: stated[name] for name in numbers if stated.get(name, parameters[name]) != parameters[name]}
+    return page | {"parameters": parameters, "needed": _needed(found), "meanings": meanings}
 
 
 def _parameters(found: Any) -> dict[str, Any]:
@@ -128,9 +118,8 @@ def _text(page: dict[str, Any]) -> str:
 
 def _value(name: str, page: dict[str, Any]) -> str:
     value = page["parameters"][name]
-    stated = f" (laconic compare {defaults.PROBLEM} takes {page['compare'][name]})" if name in page["compare"] else ""
     if name in page["needed"]:
         return "(needed)"
     meaning = f": {page['meanings'][name]}" if name in page["meanings"] else ""
     none = "none" if name == "budget" else "as the data has it"
-    return f"{none if value is None else value}{stated}{meaning}"
+    return f"{none if value is None else value}{meaning}"

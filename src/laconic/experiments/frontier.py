@@ -8,6 +8,7 @@ from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
+from laconic import defaults
 from laconic.algorithms import (
     Algorithm,
     Alpha,
@@ -20,7 +21,6 @@ from laconic.algorithms import (
     OneKernelUCB,
 )
 from laconic.errors import LaconicError
-from laconic.experiments import regimes
 from laconic.experiments.compare import Comparison, prepare
 from laconic.experiments.config import Experiment
 from laconic.experiments.grid import Params, expand, grid
@@ -131,18 +131,18 @@ def frontier(
     *,
     algorithms: AlgorithmLike | Iterable[AlgorithmLike] | None = None,
     kernel: KernelLike | None = None,
-    lam: float | None = None,
-    alpha: Alpha | None = None,
+    lam: float = defaults.LAM,
+    alpha: Alpha = defaults.ALPHA,
     clients: int | None = None,
     rounds: int | None = None,
-    seeds: int | Iterable[int] = regimes.SEEDS,
+    seeds: int | Iterable[int] = defaults.SWEPT_SEEDS,
     out: str | PathLike[str] | None = None,
     jobs: int | None = None,
     watch: Watch = silent,
 ) -> Frontier:
     """Sweep algorithms and wires over their own knobs, and find what no other setting beats in regret and bytes.
 
-    Without ``algorithms`` these are `settings_for` the problem, with the kernel, λ and α given. With ``out`` every
+    Without ``algorithms`` these are `knobs` with the kernel, λ and α given. With ``out`` every
     finished run is kept in that folder, and the same call goes on where an earlier one was stopped. ``jobs`` runs at a
     time take a core each, by default all there are.
 
@@ -155,26 +155,22 @@ def frontier(
     name = name_of(resolved, kind="problem")
     sized = hasattr(resolved, "limits")
     experiment = prepare(
-        settings_for(name, kernel=kernel, lam=lam, alpha=alpha) if algorithms is None else algorithms,
+        knobs(kernel=kernel, lam=lam, alpha=alpha) if algorithms is None else algorithms,
         problem=resolved,
-        clients=regimes.CLIENTS if clients is None and not sized else clients,
-        rounds=regimes.rounds(name) if rounds is None and not sized else rounds,
+        clients=defaults.SWEPT_CLIENTS if clients is None and not sized else clients,
+        rounds=defaults.swept_rounds(name) if rounds is None and not sized else rounds,
         seeds=seeds,
         runtime="lockstep",
     )
     return swept(experiment, out=out, jobs=jobs, watch=watch)
 
 
-def settings_for(
-    problem: str, *, kernel: KernelLike | None = None, lam: float | None = None, alpha: Alpha | None = None
+def knobs(
+    *, kernel: KernelLike | None = None, lam: float = defaults.LAM, alpha: Alpha = defaults.ALPHA
 ) -> list[Algorithm]:
-    """Every algorithm on each of its wires at some settings of its knob; γ, λ and α by the problem's name."""
-    usual = regimes.regime(problem)
-    shared: dict[str, Any] = {
-        "lam": usual.lam if lam is None else lam,
-        "alpha": usual.alpha if alpha is None else alpha,
-    }
-    exact: dict[str, Any] = {"kernel": Gaussian(usual.gamma) if kernel is None else kernel, **shared}
+    """Every algorithm on each of its wires at some settings of its knob: δ, D, q̄."""
+    shared: dict[str, Any] = {"lam": lam, "alpha": alpha}
+    exact: dict[str, Any] = {"kernel": Gaussian() if kernel is None else kernel, **shared}
     raw, statistics = grid("float64", "int8"), grid("paper", "compact")
     offered: list[Algorithm] = [
         LaconicUCB(**exact, delta=grid(0.5, 1.0, 2.0, 4.0, 8.0), digest=Atoms()),
