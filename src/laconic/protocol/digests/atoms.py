@@ -16,7 +16,7 @@ import numpy as np
 from laconic.arrays import Bools, Floats, Ints
 from laconic.atoms import Atoms as Recipe
 from laconic.atoms import Certificate, Fallback, Reference, Version, belief_of, build, weights_of
-from laconic.beliefs import Belief
+from laconic.beliefs import Belief, View
 from laconic.errors import InputError, KernelError, RemoteProtocolError
 from laconic.protocol import parcels
 from laconic.protocol.digests.all_points import RAW, raw_parcel, read_raw
@@ -219,8 +219,18 @@ class Atoms(Digest):
 
         library = incoming.libraries.sent_down(new).down if wire.by_reference else incoming.libraries.down
         built = incoming.share("atoms", made)
-        self._require_kept(built.belief, certificate, incoming.covered[-SEEN:])
-        return Held(message.version, built, library, d_eff=certificate.d_eff, atoms=atoms, certificate=certificate)
+        covered = incoming.covered[-SEEN:]
+        view = built.belief.view(np.concatenate([covered, incoming.lacked]))  # one look costs less than two
+        self._require_kept(built.belief, certificate, view.between(0, len(covered)))
+        return Held(
+            message.version,
+            built,
+            library,
+            d_eff=certificate.d_eff,
+            atoms=atoms,
+            certificate=certificate,
+            lacked=view.between(len(covered), len(view.mean)),
+        )
 
     def _belief(
         self, template: Belief, atoms: Floats, weights: np.ndarray, mean: Floats, spanning: Bools, count: int
@@ -238,17 +248,17 @@ class Atoms(Digest):
         except (InputError, KernelError) as error:
             raise RemoteProtocolError(f"a version of atoms that makes no sense: {error}") from None
 
-    def _require_kept(self, belief: Belief, certificate: Certificate, own: Floats) -> None:
+    def _require_kept(self, belief: Belief, certificate: Certificate, own: View) -> None:
         """Refuse a version that knows less of the client's own points than its certificate allows.
 
         A point that was observed has a variance of at most v/(1+v), v = k(x,x)/λ, under all points in R's coordinates,
         and beyond these at most tolerance·v.
         """
-        if len(own) == 0:
+        if len(own.points) == 0:
             return
-        v = belief.dictionary_kernel().diag(own) / belief.lam
+        v = belief.dictionary_kernel().diag(own.points) / belief.lam
         allowed = (v / (1.0 + v) + self.recipe.tolerance * v) / (1.0 + min(certificate.e_lo, 0.0))
-        seen = belief.view(own).variance
+        seen = own.variance
         if not (seen <= 1.01 * allowed + 1e-9).all():
             worst = int(np.argmax(seen - allowed))
             raise RemoteProtocolError(
