@@ -89,6 +89,12 @@ class Edition:
         return _facts(self.outcome)
 
     @cached_property
+    def common(self) -> Payload:
+        """What everyone is sent of its atoms."""
+        assert isinstance(self.outcome, Version)
+        return _for_everyone(self.outcome, self.facts)
+
+    @cached_property
     def raw_facts(self) -> np.ndarray:
         """The same as it travels with points as they are."""
         return _facts(self.outcome, certified=False)
@@ -169,9 +175,10 @@ class Atoms(Digest):
         version = edition.outcome
         since, back = _raw_costs(log, edition, reader)
         if isinstance(version, Version) and edition.has_atoms:
-            payload, new = _atoms_parcel(version, reader, facts=edition.facts)
-            if _pays(reader.base, _bytes(payload), since=since, back=back):
-                base = _after(reader.base, edition, sent=_bytes(payload), raw=since, ids=version.ids)
+            payload, new = _atoms_parcel(edition, version, reader)
+            cost = _bytes(payload)
+            if _pays(reader.base, cost, since=since, back=back):
+                base = _after(reader.base, edition, sent=cost, raw=since, ids=version.ids)
                 libraries = reader.libraries.sent_down(new) if reader.wire.by_reference else reader.libraries
                 return Addressed(payload=payload, base=base, libraries=libraries, raw=False, mark=edition.mark)
         is_exact = reader.base.ids is None
@@ -303,23 +310,26 @@ def _after(base: Base, edition: Edition, *, sent: int, raw: int, ids: Ints | Non
     )
 
 
-def _atoms_parcel(version: Version, reader: Reader, *, facts: np.ndarray) -> tuple[Payload, Floats]:
+def _atoms_parcel(edition: Edition, version: Version, reader: Reader) -> tuple[Payload, Floats]:
     """What a client lacks of a version: which of its atoms are gone, the new ones, all weights, and the mean."""
-    base = reader.base
-    kept, dropped = _kept(base.ids, version.ids)
+    kept, dropped = _kept(reader.base.ids, version.ids)
     new = version.atoms[kept:]
-    values, records = parcels.packed(new, reader.wire, reader.libraries)
-    large = np.abs(version.mean) > LARGEST
-    mean = np.where(large, ELSEWHERE, version.mean).astype(np.int8)
-    values = {**values, "weights": version.weights, "mean": mean}
-    if large.any():
-        records["large"] = _narrow(version.mean[large])
+    (values, records), common = parcels.packed(new, reader.wire, reader.libraries), edition.common
     if dropped.any():
         records["dropped"] = np.packbits(dropped)
+    return Payload(values={**values, **common.values}, records={**records, **common.records}), new
+
+
+def _for_everyone(version: Version, facts: np.ndarray) -> Payload:
+    """What all are sent of a version: weights, the mean, which atoms span it, and what is known of it."""
+    large = np.abs(version.mean) > LARGEST
+    mean = np.where(large, ELSEWHERE, version.mean).astype(np.int8)
+    records = {"facts": facts}
+    if large.any():
+        records["large"] = _narrow(version.mean[large])
     if not version.spanning.all():
         records["spanning"] = np.packbits(version.spanning)
-    records["facts"] = facts
-    return Payload(values=values, records=records), new
+    return Payload(values={"weights": version.weights, "mean": mean}, records=records)
 
 
 def _kept(old: Ints | None, new: Ints) -> tuple[int, Bools]:
