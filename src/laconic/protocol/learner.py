@@ -350,19 +350,28 @@ class Learner:
 
 
 def prepared(
-    belief: Belief, covered: int, history: History, *, d_eff: float = 0.0, told: Told = NOTHING_TOLD
+    belief: Belief,
+    covered: int,
+    history: History,
+    *,
+    view: View | None = None,
+    d_eff: float = 0.0,
+    told: Told = NOTHING_TOLD,
 ) -> Adoption:
-    """What it takes to adopt a belief that has the first ``covered`` own observations: pure, and maybe slow."""
+    """What it takes to adopt a belief that has the first ``covered`` own observations: pure, and maybe slow.
+
+    ``view`` is what it says of the others where somebody has it at hand.
+    """
     rest = slice(covered, len(history))
-    tail = extended(Tail(belief), history.points[rest], history.rewards[rest], replayed=True)
+    tail = extended(Tail(belief), history.points[rest], history.rewards[rest], view=view, replayed=True)
     return Adoption(covered=covered, tail=tail, upto=len(history), d_eff=d_eff, told=told)
 
 
-def extended(tail: Tail, X: Floats, y: Floats, *, replayed: bool) -> Tail:
+def extended(tail: Tail, X: Floats, y: Floats, *, view: View | None = None, replayed: bool) -> Tail:
     """A tail with more observations; the one given stays as it is."""
     longer = copy(tail)
     if len(X):
-        longer.append_all(tail.belief.view(X), y, replayed=replayed)
+        longer.append_all(tail.belief.view(X) if view is None else view, y, replayed=replayed)
     return longer
 
 

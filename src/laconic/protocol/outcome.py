@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
+from weakref import ref
 
 from laconic.beliefs import Belief
 from laconic.protocol.messages import Label
@@ -24,17 +25,34 @@ def build_alone(topic: str, label: Label, build: Build) -> Any:
 
 
 class BuildOnce:
-    """Builds each thing once for all members in this process: what is shared is pure, so that all get the same."""
+    """Builds each thing once for all members in this process: what is shared is pure, so that all get the same.
+
+    What no member has any more is not kept here either: a belief may be large.
+    """
 
     def __init__(self) -> None:
-        self._newest: dict[str, tuple[Label, Any]] = {}
+        self._newest: dict[str, tuple[Label, Callable[[], Any]]] = {}
 
     def __call__(self, topic: str, label: Label, build: Build) -> Any:
         """What was built last under the topic if it bears this label, and else what is built now."""
-        newest = self._newest.get(topic)
-        if newest is None or newest[0] != label:
-            newest = self._newest[topic] = label, build(newest)
-        return newest[1]
+        known, find = self._newest.get(topic, (label, _nothing))
+        built = find()
+        if built is None or known != label:
+            built = build(None if built is None else (known, built))
+            self._newest[topic] = label, _found_while_used(built)
+        return built
+
+
+def _nothing() -> None:
+    return None
+
+
+def _found_while_used(thing: Any) -> Callable[[], Any]:
+    """Finds a thing as long as somebody else has it; one that cannot be looked after is kept."""
+    try:
+        return ref(thing)
+    except TypeError:
+        return lambda: thing
 
 
 @dataclass(frozen=True, eq=False)

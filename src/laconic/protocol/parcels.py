@@ -46,13 +46,17 @@ class Libraries:
         """Nothing has crossed."""
         return cls(GrowingPoints.empty(dim), GrowingPoints.empty(dim))
 
-    def number_at(self, identity: bytes) -> int:
-        """The number of the point of this identity, −1 for one that has not crossed."""
-        place = self.down.row_at(identity)
-        if place >= 0:
-            return 2 * place
-        place = self.up.row_at(identity)
-        return 2 * place + 1 if place >= 0 else -1
+    def numbers_at(self, identities: list[bytes]) -> list[int]:
+        """The number of the point of each identity, −1 for one that has not crossed."""
+        down, up, found = self.down.rows.size, self.up.rows.size, list[int]()
+        for identity in identities:  # in messages of many points this is most of the work
+            if (place := self.down.known.get(identity, down)) < down:
+                found.append(2 * place)
+            elif (place := self.up.known.get(identity, up)) < up:
+                found.append(2 * place + 1)
+            else:
+                found.append(-1)
+        return found
 
     def at(self, numbers: np.ndarray) -> Floats:
         """The points of these numbers."""
@@ -130,7 +134,9 @@ def _numbers(X: Floats, known: Libraries) -> list[int]:
     """The number of each point, −1 for one that travels as it is."""
     fresh: dict[bytes, int] = {}
     identities = keys(X)
-    places, repeats = [known.number_at(each) for each in identities], []
+    places, repeats = known.numbers_at(identities), []
+    if max(places, default=-1) < 0 and len(set(identities)) == len(identities):  # all are new, and no two the same
+        return places
     for identity, place in zip(identities, places, strict=True):
         is_new = place < 0 and identity not in fresh
         repeats.append(-1 if is_new or place >= 0 else fresh[identity])

@@ -134,14 +134,17 @@ def _digested(bench: Bench, message: Digested, share: Share) -> Adopting:
         template=bench.plan.belief,
         own=(history.points[covered : message.covered], history.rewards[covered : message.covered]),
         covered=history.points[: message.covered],
+        lacked=history.points[message.covered :],
         libraries=bench.libraries,
         wire=bench.plan.wire,
         share=shared,
     )
-    new = replace(digest.absorb(incoming), downloads=held.downloads + 1)
-    adopted = Adopted(held=label, covered=message.covered, clients=message.clients)
+    taken = digest.absorb(incoming)
+    new = replace(taken, downloads=held.downloads + 1, lacked=None)
     belief = sound(new.built.belief)
-    return Adopting(prepared(belief, message.covered, history, d_eff=new.d_eff, told=new.told), adopted, held=new)
+    adoption = prepared(belief, message.covered, history, view=taken.lacked, d_eff=new.d_eff, told=new.told)
+    adopted = Adopted(held=label, covered=message.covered, clients=message.clients)
+    return Adopting(adoption, adopted, held=new)
 
 
 def whole(template: Belief, payload: Payload) -> Belief:

@@ -16,7 +16,7 @@ import numpy as np
 from laconic.arrays import Bools, Floats, Ints
 from laconic.atoms import Atoms as Recipe
 from laconic.atoms import Certificate, Fallback, Reference, Version, belief_of, build, weights_of
-from laconic.beliefs import Belief
+from laconic.beliefs import Belief, View
 from laconic.errors import InputError, KernelError, RemoteProtocolError
 from laconic.protocol import parcels
 from laconic.protocol.digests.all_points import RAW, raw_parcel, read_raw
@@ -87,6 +87,12 @@ class Edition:
     def facts(self) -> np.ndarray:
         """What is known of it, as it travels with atoms."""
         return _facts(self.outcome)
+
+    @cached_property
+    def common(self) -> Payload:
+        """What everyone is sent of its atoms."""
+        assert isinstance(self.outcome, Version)
+        return _for_everyone(self.outcome, self.facts)
 
     @cached_property
     def raw_facts(self) -> np.ndarray:
@@ -169,9 +175,10 @@ class Atoms(Digest):
         version = edition.outcome
         since, back = _raw_costs(log, edition, reader)
         if isinstance(version, Version) and edition.has_atoms:
-            payload, new = _atoms_parcel(version, reader, facts=edition.facts)
-            if _pays(reader.base, _bytes(payload), since=since, back=back):
-                base = _after(reader.base, edition, sent=_bytes(payload), raw=since, ids=version.ids)
+            payload, new = _atoms_parcel(edition, version, reader)
+            cost = _bytes(payload)
+            if _pays(reader.base, cost, since=since, back=back):
+                base = _after(reader.base, edition, sent=cost, raw=since, ids=version.ids)
                 libraries = reader.libraries.sent_down(new) if reader.wire.by_reference else reader.libraries
                 return Addressed(payload=payload, base=base, libraries=libraries, raw=False, mark=edition.mark)
         is_exact = reader.base.ids is None
@@ -219,8 +226,18 @@ class Atoms(Digest):
 
         library = incoming.libraries.sent_down(new).down if wire.by_reference else incoming.libraries.down
         built = incoming.share("atoms", made)
-        self._require_kept(built.belief, certificate, incoming.covered[-SEEN:])
-        return Held(message.version, built, library, d_eff=certificate.d_eff, atoms=atoms, certificate=certificate)
+        covered = incoming.covered[-SEEN:]
+        view = built.belief.view(np.concatenate([covered, incoming.lacked]))  # one look costs less than two
+        self._require_kept(built.belief, certificate, view.between(0, len(covered)))
+        return Held(
+            message.version,
+            built,
+            library,
+            d_eff=certificate.d_eff,
+            atoms=atoms,
+            certificate=certificate,
+            lacked=view.between(len(covered), len(view.mean)),
+        )
 
     def _belief(
         self, template: Belief, atoms: Floats, weights: np.ndarray, mean: Floats, spanning: Bools, count: int
@@ -238,17 +255,17 @@ class Atoms(Digest):
         except (InputError, KernelError) as error:
             raise RemoteProtocolError(f"a version of atoms that makes no sense: {error}") from None
 
-    def _require_kept(self, belief: Belief, certificate: Certificate, own: Floats) -> None:
+    def _require_kept(self, belief: Belief, certificate: Certificate, own: View) -> None:
         """Refuse a version that knows less of the client's own points than its certificate allows.
 
         A point that was observed has a variance of at most v/(1+v), v = k(x,x)/λ, under all points in R's coordinates,
         and beyond these at most tolerance·v.
         """
-        if len(own) == 0:
+        if len(own.points) == 0:
             return
-        v = belief.dictionary_kernel().diag(own) / belief.lam
+        v = belief.dictionary_kernel().diag(own.points) / belief.lam
         allowed = (v / (1.0 + v) + self.recipe.tolerance * v) / (1.0 + min(certificate.e_lo, 0.0))
-        seen = belief.view(own).variance
+        seen = own.variance
         if not (seen <= 1.01 * allowed + 1e-9).all():
             worst = int(np.argmax(seen - allowed))
             raise RemoteProtocolError(
@@ -293,23 +310,26 @@ def _after(base: Base, edition: Edition, *, sent: int, raw: int, ids: Ints | Non
     )
 
 
-def _atoms_parcel(version: Version, reader: Reader, *, facts: np.ndarray) -> tuple[Payload, Floats]:
+def _atoms_parcel(edition: Edition, version: Version, reader: Reader) -> tuple[Payload, Floats]:
     """What a client lacks of a version: which of its atoms are gone, the new ones, all weights, and the mean."""
-    base = reader.base
-    kept, dropped = _kept(base.ids, version.ids)
+    kept, dropped = _kept(reader.base.ids, version.ids)
     new = version.atoms[kept:]
-    values, records = parcels.packed(new, reader.wire, reader.libraries)
-    large = np.abs(version.mean) > LARGEST
-    mean = np.where(large, ELSEWHERE, version.mean).astype(np.int8)
-    values = {**values, "weights": version.weights, "mean": mean}
-    if large.any():
-        records["large"] = _narrow(version.mean[large])
+    (values, records), common = parcels.packed(new, reader.wire, reader.libraries), edition.common
     if dropped.any():
         records["dropped"] = np.packbits(dropped)
+    return Payload(values={**values, **common.values}, records={**records, **common.records}), new
+
+
+def _for_everyone(version: Version, facts: np.ndarray) -> Payload:
+    """What all are sent of a version: weights, the mean, which atoms span it, and what is known of it."""
+    large = np.abs(version.mean) > LARGEST
+    mean = np.where(large, ELSEWHERE, version.mean).astype(np.int8)
+    records = {"facts": facts}
+    if large.any():
+        records["large"] = _narrow(version.mean[large])
     if not version.spanning.all():
         records["spanning"] = np.packbits(version.spanning)
-    records["facts"] = facts
-    return Payload(values=values, records=records), new
+    return Payload(values={"weights": version.weights, "mean": mean}, records=records)
 
 
 def _kept(old: Ints | None, new: Ints) -> tuple[int, Bools]:

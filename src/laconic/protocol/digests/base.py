@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from laconic.arrays import Floats, Ints
-from laconic.beliefs import Belief
+from laconic.beliefs import Belief, View
 from laconic.errors import LocalProtocolError
 from laconic.exploration import Told
 from laconic.growing import GrowingPoints
@@ -45,6 +45,7 @@ class Held:
     atoms: Floats | None = None  # the points that the version is made of, where it is not made of all
     certificate: Any = None
     downloads: int = 0  # how many versions its holder has absorbed, this one included
+    lacked: View | None = None  # what it says of the own points that it lacks, while it is absorbed and if it was asked
 
     @property
     def told(self) -> Told:
@@ -87,6 +88,7 @@ class Incoming:
     template: Belief  # the plan's belief before any data
     own: tuple[Floats, Floats]  # own observations that the version has and the one held lacks
     covered: Floats  # all own points that the version has
+    lacked: Floats  # and those that it has not
     libraries: Libraries
     wire: Wire
     share: ShareBuilt
