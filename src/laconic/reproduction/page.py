@@ -146,7 +146,7 @@ def _cell(finding: Finding) -> Markup:
 
 
 def _criteria(outcome: Outcome) -> Markup:
-    """The claims and when they count as reproduced, stated before any number."""
+    """The claims and when they hold, stated before any number."""
     listed = [
         tag(
             "li",
