@@ -80,6 +80,12 @@ def test_the_summary_has_bytes_and_a_line_a_problem(outcome: Outcome) -> None:
     assert "\n- cosine: LaconicUCB " in text
 
 
+def test_the_summary_lists_what_was_set_aside() -> None:
+    silent = panel(*five(DisKernelUCB=(11.0, 0)))
+    text = summary(Outcome((silent,)), with_claims=True)
+    assert "Set aside, as no evidence:\n\n- cosine, never synced on any seed: DisKernelUCB γ=1, α=1, λ=1, D=20" in text
+
+
 def test_the_report_draws_regret_against_bytes(written: Path) -> None:
     page = (written / "report.html").read_text(encoding="utf-8")
     assert 'id="frontier"' in page

@@ -17,7 +17,7 @@ NEVER_SYNCED = "never synced on any seed"
 LIKE_RANDOM = "no better than random arms, as far as can be told"
 RULE = (
     "Settings that never synced on any seed, or whose regret is not below that of random arms by the same test, are "
-    "set aside: they are no evidence, for or against. Each section lists them."
+    "set aside: they are no evidence, for or against."
 )
 
 

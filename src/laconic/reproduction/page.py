@@ -146,7 +146,7 @@ def _cell(finding: Finding) -> Markup:
 
 
 def _criteria(outcome: Outcome) -> Markup:
-    """The claims and when they count as reproduced, stated before any number."""
+    """The claims and when they hold, stated before any number."""
     listed = [
         tag(
             "li",
@@ -162,7 +162,13 @@ def _criteria(outcome: Outcome) -> Markup:
     )
     whose = "how it is judged" + (" where it is no rehearsal" if is_rehearsal(outcome) else "")
     heading = tag("h3", f"What is claimed, and {whose}")
-    return join([heading, *(tag("p", text) for text in (how, TEST, RULE)), tag("ul", *listed, class_="criteria")])
+    return join(
+        [
+            heading,
+            *(tag("p", text) for text in (how, TEST, f"{RULE} Each section lists them.")),
+            tag("ul", *listed, class_="criteria"),
+        ]
+    )
 
 
 def _rehearsal(outcome: Outcome) -> Markup:

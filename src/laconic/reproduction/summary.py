@@ -10,7 +10,7 @@ from laconic.report.table import NOTHING, amount, number, spread
 from laconic.reproduction.claims import CLAIMS, Finding, findings, untested
 from laconic.reproduction.conduct import Outcome, Panel
 from laconic.reproduction.drawing import algorithms_of
-from laconic.reproduction.evidence import RULE, is_rehearsal
+from laconic.reproduction.evidence import RULE, is_rehearsal, set_aside
 from laconic.reproduction.naming import TUNED, setting
 from laconic.reproduction.paired import TEST
 from laconic.reproduction.standing import HOW, standing
@@ -57,7 +57,19 @@ def _verdicts(outcome: Outcome) -> list[str]:
         f"{TEST} {RULE}",
         _table(["problem", *(claim.key for claim in CLAIMS)], rows),
         "\n".join(details),
+        *([] if is_rehearsal(outcome) else _set_aside(outcome.panels)),
     ]
+
+
+def _set_aside(panels: Sequence[Panel]) -> list[str]:
+    """A line a problem and reason with the settings that are no evidence."""
+    lines = []
+    for panel in panels:
+        reasons: dict[str, list[str]] = {}
+        for each in set_aside(panel):
+            reasons.setdefault(each.why, []).append(f"{each.group.algorithm} {setting(each.group.params)}".rstrip())
+        lines += [f"- {panel.name}, {why}: {'; '.join(settings)}" for why, settings in reasons.items()]
+    return ["Set aside, as no evidence:", "\n".join(lines)] if lines else []
 
 
 def _rehearsal(outcome: Outcome) -> list[str]:
