@@ -16,7 +16,7 @@ ONE_THREAD := MPLBACKEND=Agg OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_TH
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test lint types layers browser tests soak bench judged docs lock clean
+.PHONY: help venv demo test lint types layers browser tests soak faults bench judged docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -67,6 +67,10 @@ tests: venv browser ## the tests (lint, types and layers apart)
 soak: venv ## simulate SCHEDULES fault schedules, and find the bugs that are planted for that
 	$(ONE_THREAD) $(BIN)/python -m laconic.testing.simulation --planted
 	$(ONE_THREAD) $(BIN)/python -m laconic.testing.simulation --schedules $(SCHEDULES) --workers $(WORKERS)
+
+faults: venv ## real processes of a federation under every fault, then killed at random (FAULTS="--seconds 600")
+	$(ONE_THREAD) $(BIN)/pytest tests/service/test_faults.py
+	$(ONE_THREAD) $(BIN)/python -m tests.service.soak $(FAULTS)
 
 bench: venv ## run benchmarks/ (BENCH="..." passes options)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks $(BENCH)

@@ -1,7 +1,7 @@
 """A process of a federation that kills itself with SIGKILL at a store of its choice; run as a script.
 
-``dying.py WHERE AT agent ADDRESS STATE NAME FIRST COUNT``: an agent that observes rewards FIRST, FIRST + 1, … and
-prints each once it is acknowledged. ``dying.py WHERE AT serve FILE``: a coordinator.
+``dying.py WHERE AT agent ADDRESS STATE NAME FIRST COUNT [PAUSE]``: an agent that observes rewards from FIRST on
+and prints each once it is acknowledged. ``dying.py WHERE AT serve FILE``: a coordinator.
 """
 
 from __future__ import annotations
@@ -9,12 +9,16 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
 
 from laconic.runtimes.service.store import Store
+
+#: So many rewards travel on every wire without being rounded.
+DIFFERENT = 2000
 
 
 def die_at(where: str, at: int) -> None:
@@ -37,7 +41,7 @@ def die_at(where: str, at: int) -> None:
     Store._transaction = transaction  # type: ignore[method-assign]
 
 
-def observe(address: str, state: str, name: str, first: int, count: int) -> None:
+def observe(address: str, state: str, name: str, first: int, count: int, pause: float = 0.0) -> None:
     """Observe rewards and print them as they are acknowledged; flush now and then."""
     from laconic import Agent
     from laconic.errors import LinkError
@@ -46,8 +50,9 @@ def observe(address: str, state: str, name: str, first: int, count: int) -> None
         print("joined", flush=True)
         for reward in range(first, first + count):
             draw = np.random.default_rng(reward)
-            agent.observe(agent.choose(draw.uniform(-1, 1, (4, agent.plan.belief.dim))), reward / 1024)
+            agent.observe(agent.choose(draw.uniform(-1, 1, (4, agent.plan.belief.dim))), reward % DIFFERENT / 1024)
             print(reward, flush=True)
+            time.sleep(pause)
             if reward % 4 == 0:
                 try:
                     agent.flush(timeout=20.0)
@@ -66,8 +71,8 @@ def main() -> None:
         sys.argv = ["laconic", "serve", *rest]
         laconic()
     else:
-        address, state, name, first, count = rest
-        observe(address, state, name, int(first), int(count))
+        address, state, name, first, count, *pause = rest
+        observe(address, state, name, int(first), int(count), *map(float, pause))
 
 
 if __name__ == "__main__":

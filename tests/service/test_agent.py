@@ -5,6 +5,8 @@ import os
 import resource
 import sqlite3
 import threading
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +142,22 @@ def test_decisions_older_than_a_stated_time_are_forgotten_and_counted(tmp_path: 
         assert set(agent.pending) == {new.id}
         with pytest.raises(InputError):
             agent.observe(old.id, 1.0)
+
+
+@pytest.mark.parametrize("step", [3600.0, -3600.0])
+def test_a_clock_that_is_stepped_by_an_hour_loses_nothing(
+    step: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time
+    with coordinator(tmp_path) as there, joined(there, tmp_path) as agent:
+        waiting = agent.choose(ARMS)
+        agent.observe(agent.choose(ARMS), 1.0)
+        monkeypatch.setattr(time, "time", lambda: now() + step)
+        assert agent.forget_old() == 0
+        assert agent.pending[waiting.id] >= 0.0
+        agent.observe(waiting, 2.0)
+        agent.flush()
+        assert there.status()["observations"] == 2
 
 
 def test_an_agent_is_closed_once_and_refuses_what_comes_later(tmp_path: Path) -> None:
@@ -410,3 +428,13 @@ def test_an_agent_that_goes_back_to_a_backup_is_told_nothing_twice_and_takes_not
             agent.flush()
             assert there.status()["observations"] == 5  # of this agent as it is now
             assert there.status()["log"] == 8  # what came between stays, as of one that left
+
+
+def test_a_flush_is_asked_for_again_when_a_sync_went_on_without_its_agent(tmp_path: Path) -> None:
+    with coordinator(tmp_path) as there, joined(there, tmp_path) as agent:
+        agent.flush()
+        agent.learn(ARMS, [1.0, 2.0, 3.0])
+        session = agent._diary.client.session
+        agent._diary.client.session = replace(session, wants=Wants.FLUSH, goal=3)  # as `Released` leaves it
+        agent.flush()
+        assert agent.status().covered == 3

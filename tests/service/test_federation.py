@@ -1,11 +1,12 @@
 """The federation is the simulation: over real sockets agents choose what `loopback` chooses, for the same bytes."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from laconic import Catalogue, Cosine
+from laconic import Catalogue, Cosine, DisKernelUCB
 from laconic.algorithms import Algorithm
 from laconic.problems.base import Instance
 from laconic.protocol.ledger import Count
@@ -13,7 +14,8 @@ from laconic.runtimes import loopback
 from laconic.runtimes.service.agent import Agent
 from laconic.runtimes.service.coordinator import Coordinator
 from laconic.testing.runtimes import SEED, _algorithms
-from tests.service.settling import federation, settle
+from tests.service.proxy import Proxy
+from tests.service.settling import federation, is_linked, serving, settle, until
 
 CLIENTS, ROUNDS = 4, 9
 
@@ -52,3 +54,24 @@ def test_agents_choose_arm_for_arm_what_the_simulation_chooses_for_the_same_byte
     assert sum(counted.values(), start=Count()) == crossed
     exchanged = {address: count for address, count in counted.items() if address[1] != "greeting"}
     assert exchanged == reference.ledger.by("direction", "phase")
+
+
+def test_grpc_adds_at_most_two_in_a_hundred_to_large_messages(tmp_path: Path) -> None:
+    algorithm = DisKernelUCB(D=1e9)
+    with (
+        Coordinator(algorithm.plan(20), state=tmp_path / "c.db", serving=serving()) as there,
+        Proxy(there.address) as proxy,
+        Agent.join(
+            proxy.address, name="a", state=tmp_path / "a.db", insecure=True, algorithm=algorithm, dim=20
+        ) as agent,
+    ):
+        until(partial(is_linked, agent))
+        settle(there, [agent])
+        before, told = proxy.carried, there.desk.traffic.of("up") + there.desk.traffic.of("down")
+        agent.learn(np.random.default_rng(0).uniform(-1, 1, (1500, 20)), np.ones(1500))
+        agent.flush()
+        settle(there, [agent])
+        now = there.desk.traffic.of("up") + there.desk.traffic.of("down")
+        until(lambda: proxy.carried - before >= now.bytes - told.bytes)
+        assert now.bytes - told.bytes > 200_000
+        assert proxy.carried - before <= 1.02 * (now.bytes - told.bytes)

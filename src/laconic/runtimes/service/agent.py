@@ -42,6 +42,9 @@ log = logging.getLogger("laconic.agent")
 WEEK = 7 * 24 * 3600.0
 #: How often what waits is written, and old decisions are looked for, in seconds.
 PAUSE, LOOK = 0.25, 30.0
+#: After so many seconds a flush is asked for again, if nobody knows that it is wanted.
+ASK_AGAIN = 2.0
+UNANSWERED = "the flush was not answered"
 
 
 @dataclass(frozen=True)
@@ -207,8 +210,12 @@ class Agent:
         if not self.plan.exchanges:
             return
         self._await(lambda client: client.state is not ClientState.OUTSIDE, until, "the coordinator was not reached")
-        self._diary.happen(lambda client: client.flush())
-        self._await(lambda client: client.session.wants is not Wants.FLUSH, until, "the flush was not answered")
+        while True:
+            self._diary.happen(lambda client: client.flush())
+            if self._comes(_is_flushed, by=min(until, time.monotonic() + ASK_AGAIN)):
+                return
+            # A sync that went on without this agent leaves the flush wanted, and nobody who knows of it.
+            self._await(lambda client: client.state is ClientState.IDLE or _is_flushed(client), until, UNANSWERED)
 
     def status(self) -> Status:
         """How this agent stands."""
@@ -291,7 +298,7 @@ class Agent:
     def _compute(self, work: Work) -> None:
         with self._changed:
             self._working += 1
-        background().pool.submit(self._work, work)
+        background().works.submit(self._work, work)
 
     def _work(self, work: Work) -> None:
         try:
@@ -356,13 +363,19 @@ class Agent:
             self._noted = made
 
     def _await(self, holds: Callable[[Client], bool], until: float, otherwise: str) -> None:
+        if not self._comes(holds, by=until):
+            said = f": {self._link.error}" if self._link.error else ""
+            raise LinkError(f"{otherwise}{said}; what was observed is kept here, and is shared later")
+
+    def _comes(self, holds: Callable[[Client], bool], *, by: float) -> bool:
+        """Whether something comes to hold in time."""
         with self._changed:
             while not self._diary.look(holds):
-                left = until - time.monotonic()
+                left = by - time.monotonic()
                 if left <= 0 or self._closed.is_set():
-                    said = f": {self._link.error}" if self._link.error else ""
-                    raise LinkError(f"{otherwise}{said}; what was observed is kept here, and is shared later")
+                    return False
                 self._changed.wait(min(left, 0.5))
+        return True
 
     def _require_open(self) -> None:
         if self._closed.is_set():
@@ -371,6 +384,10 @@ class Agent:
 
 #: Under which names a state file notes the table of the algorithm, and when decisions were made.
 TABLE, TIMES = "algorithm", "decisions"
+
+
+def _is_flushed(client: Client) -> bool:
+    return client.session.wants is not Wants.FLUSH
 
 
 def _check_times(group_commit: float, forget_after: float) -> None:

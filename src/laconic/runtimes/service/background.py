@@ -15,10 +15,11 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Background:
-    """A loop that runs in a thread of its own, and the threads in which slow calls are made."""
+    """A loop that runs in a thread of its own, threads for calls that may wait, and threads for work that is long."""
 
     loop: asyncio.AbstractEventLoop
     pool: ThreadPoolExecutor
+    works: ThreadPoolExecutor
     process: int
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -50,8 +51,9 @@ def background() -> Background:
 
 def _started() -> Background:
     loop = asyncio.new_event_loop()
-    threads = 4 + (os.cpu_count() or 1)
-    pool = ThreadPoolExecutor(threads, thread_name_prefix="laconic-work")
+    cores = os.cpu_count() or 1
+    pool = ThreadPoolExecutor(4 + cores, thread_name_prefix="laconic-call")
+    works = ThreadPoolExecutor(cores, thread_name_prefix="laconic-work")
     loop.set_default_executor(pool)
     threading.Thread(target=loop.run_forever, name="laconic-links", daemon=True).start()
-    return Background(loop=loop, pool=pool, process=os.getpid())
+    return Background(loop=loop, pool=pool, works=works, process=os.getpid())

@@ -23,7 +23,7 @@ from laconic.runtimes.service.packages import grpc
 from laconic.runtimes.service.traffic import Traffic
 
 log = logging.getLogger("laconic.agent")
-#: A link that lasted for so many seconds was a good one: the next is tried soon.
+#: After a link that lasted for so many seconds the next is tried soon, though one side ended it on purpose.
 LASTING = 5.0
 _draw = secrets.SystemRandom()
 
@@ -53,6 +53,8 @@ class Link:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.outbox: asyncio.Queue[Up | None] = asyncio.Queue()
         self.ended: str | None = None  # why, once it is to end
+        self.was_up = False  # whether the greeting was answered
+        self.is_refused = False  # whether either side ended it on purpose
         self.put_in = self.taken_out = 0  # how many messages
         self._loop = loop
 
@@ -63,7 +65,7 @@ class Link:
 
     def end(self, reason: str) -> None:
         """End it, after all that was put before."""
-        self.ended = self.ended or reason
+        self.ended, self.is_refused = self.ended or reason, True
         self._loop.call_soon_threadsafe(self.outbox.put_nowait, None)
 
 
@@ -143,8 +145,8 @@ class Linking:
             await self._over(link)
             if self._stopping.is_set():
                 return
-            lasted = time.monotonic() - begun > LASTING
-            pause = self._joining.first_wait if lasted else min(2 * pause, self._joining.longest_wait)
+            was_good = link.was_up and (not link.is_refused or time.monotonic() - begun > LASTING)
+            pause = self._joining.first_wait if was_good else min(2 * pause, self._joining.longest_wait)
             await self._sleep(pause)
 
     def _explained(self, error: grpc.aio.AioRpcError) -> str:
@@ -174,7 +176,7 @@ class Linking:
         self._poked.clear()
         if self._stopping.is_set():
             return
-        seconds = None if self.is_resting else pause * _draw.uniform(0.5, 1.5)
+        seconds = None if self.is_resting else pause * _draw.uniform(0.5, 1.0)
         with suppress(TimeoutError):
             await asyncio.wait_for(self._poked.wait(), seconds)
 
@@ -222,6 +224,7 @@ class Linking:
                 code, details = await call.code(), await call.details()
                 if code is not grpc.StatusCode.OK:
                     link.ended = link.ended or details or code.name
+                    link.is_refused = code is not grpc.StatusCode.UNAVAILABLE
                 return
             await self._aside(self._take, data, link)
 
@@ -233,11 +236,12 @@ class Linking:
         try:
             outcome = self._owner.happen(lambda client: client.receive(message))
         except ProtocolError as error:
+            link.is_refused = True
             raise LinkError(str(error)) from None
         finally:
             self._owner.traffic.record(message, direction="down", size=len(data))
         if isinstance(message, Welcome):
-            self.is_up, self.error = True, None
+            self.is_up, self.error, link.was_up = True, None, True
             log.info("link up", extra={"agent": self._owner.name, "number": message.number})
             self._owner.changed()
         if outcome.dropped:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 from laconic.errors import InputError
 
+# What the library writes to stderr by itself is no log that anybody could read; errors reach us as values.
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 try:
     import grpc
     import grpc.aio
