@@ -32,6 +32,7 @@ from laconic import (
     run,
 )
 from laconic.arrays import Floats
+from laconic.exploration import Draws
 
 LEVEL = 1e-4
 DRAWS = 10_000
@@ -63,7 +64,7 @@ def client_with(exploration: Any) -> tuple[Client, Floats]:
 
 
 def at(shown: Shown, decision: int) -> Shown:
-    return replace(shown, address=lambda: (7, 0, decision))
+    return replace(shown, draws=Draws(lambda: (7, 0, decision)))
 
 
 @dataclass(frozen=True)

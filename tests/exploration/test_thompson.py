@@ -140,7 +140,7 @@ def test_lockstep_shows_the_means_widths_and_covariances_of_loopback(name: str, 
     for runtime, seen in noted.items():
         Watching.seen.clear()
         run(ALGORITHMS[name], problem, clients=3, rounds=45, seed=2, runtime=runtime)
-        seen |= {shown.address(): shown for shown in Watching.seen}
+        seen |= {shown.draws.address(): shown for shown in Watching.seen}
     assert noted["loopback"].keys() == noted["lockstep"].keys()
     for address, shown in noted["loopback"].items():
         other = noted["lockstep"][address]

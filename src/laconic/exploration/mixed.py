@@ -51,11 +51,11 @@ class EpsilonFloor:
             raise InputError(f"epsilon must be a probability, not {seen(self.epsilon)}; try epsilon=0.1")
 
     def choose(self, shown: Shown, /) -> Choice:
-        random, inner = shown.random(), self.of.choose(shown.within())
-        arm = int(random.integers(len(shown))) if random.random() < self.epsilon else inner.arm
+        random, inner, arms = shown.random(), self.of.choose(shown.within()), len(shown)
+        arm = int(random.integers(arms)) if random.random() < self.epsilon else inner.arm
 
         def chance(each: int) -> Chance:
             given, rest = inner.chance_of(each), 1.0 - self.epsilon
-            return Chance(self.epsilon / len(shown) + rest * given.value, rest * given.error)
+            return Chance(self.epsilon / arms + rest * given.value, rest * given.error)
 
         return Choice(arm, chance)

@@ -18,22 +18,12 @@ from laconic.randomness import Role, generator
 TIE = 1e-10
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Shown:
-    """The arms that a client is shown, as it sees them; draws are addressed by seed, client and decision.
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """The random numbers of a decision, addressed by seed, client and decision: nothing of them is stored."""
 
-    Arms that are the same point have the same number in ``same``, which counts points in order of first appearance.
-    """
-
-    mean: Floats  # (A,) μ
-    width: Floats  # (A,) ασ
-    same: Ints  # (A,)
-    address: Callable[[], tuple[int, int, int]] = field(repr=False)  # seed, client and decision
-    joint: Callable[[], Floats] = field(repr=False)  # α² times the covariance of the distinct points
+    address: Callable[[], tuple[int, int, int]] = field(repr=False)
     depth: int = 0  # how many explorations have this one inside them
-
-    def __len__(self) -> int:
-        return len(self.mean)
 
     def random(self) -> np.random.Generator:
         """The generator of this decision: the same draws whenever it is asked for."""
@@ -47,9 +37,34 @@ class Shown:
         seed, client, decision = self.address()
         return generator(seed, role, client, decision, *([self.depth] if self.depth else ()))
 
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Shown:
+    """The arms that a client is shown, as it sees them, and the draws of its decision.
+
+    Arms that are the same point have the same number in ``same``, which counts points in order of first appearance.
+    """
+
+    mean: Floats  # (A,) μ
+    width: Floats  # (A,) ασ
+    same: Ints  # (A,)
+    draws: Draws
+    joint: Callable[[], Floats] = field(repr=False)  # α² times the covariance of the distinct points
+
+    def __len__(self) -> int:
+        return len(self.mean)
+
+    def random(self) -> np.random.Generator:
+        """The generator of this decision: the same draws whenever it is asked for."""
+        return self.draws.random()
+
+    def estimating(self) -> np.random.Generator:
+        """Another one, for probabilities that have to be estimated, so that doing so changes no choice."""
+        return self.draws.estimating()
+
     def within(self) -> Shown:
         """The same arms for an exploration inside another, with draws of its own."""
-        return replace(self, depth=self.depth + 1)
+        return replace(self, draws=replace(self.draws, depth=self.draws.depth + 1))
 
     def covariance(self) -> Floats:
         """α² times the covariance of the arms under belief and tail, (A, A); its diagonal is ``width²``."""

@@ -49,9 +49,11 @@ class Thompson:
         arms = np.flatnonzero(shown.same == best)
         arm = arms[0] if len(arms) == 1 else arms[random.integers(len(arms))]
 
+        same, draws = shown.same, shown.draws  # a decision may wait for long, and all that is shown takes memory
+
         def chance(each: int) -> Chance:
-            point = int(shown.same[each])
-            return _shared(best_chance(mean, covariance, point, random=shown.estimating()), among=int(repeats[point]))
+            point = int(same[each])
+            return _shared(best_chance(mean, covariance, point, random=draws.estimating()), among=int(repeats[point]))
 
         return Choice(int(arm), chance)
 

@@ -18,7 +18,7 @@ from laconic.arrays import Floats, Ints
 from laconic.beliefs import Belief, View
 from laconic.checks import finite_array, require_finite_number, require_name, seen
 from laconic.errors import InputError, UnknownDecision
-from laconic.exploration import Chance, Choice, Informed, Shown, Told
+from laconic.exploration import Chance, Choice, Draws, Informed, Shown, Told
 from laconic.growing import first_appearances
 from laconic.protocol.history import History
 from laconic.protocol.persistent import Group, Map
@@ -199,7 +199,7 @@ class Learner:
             width=width[number],
             same=number,
             # By the number of all decisions: those of a client that was restarted are drawn as if it had not been.
-            address=lambda: (seed, client, sum(starts.values())),
+            draws=Draws(lambda: (seed, client, sum(starts.values()))),
             joint=lambda: alpha**2 * tail.covariance(view),
         )
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from laconic.arrays import Floats
-from laconic.exploration import Chance, Choice, Exploration, Shown
+from laconic.exploration import Chance, Choice, Draws, Exploration, Shown
 from laconic.growing import first_appearances
 from laconic.testing.claims import CLOSE, Subject, points
 
@@ -49,7 +49,7 @@ def shown_arms(mean: Floats, covariance: Floats, *, same: object = None, decisio
         mean=np.asarray(mean, dtype=np.float64),
         width=np.sqrt(np.diagonal(covariance)),
         same=number,
-        address=lambda: (SEED, client, decision),
+        draws=Draws(lambda: (SEED, client, decision)),
         joint=lambda: np.array(covariance, dtype=np.float64)[np.ix_(first, first)],
     )
 
@@ -89,8 +89,8 @@ def _check_set(subject: Subject, exploration: Exploration, shown: Shown) -> None
 
 
 def _at(shown: Shown, decision: int) -> Shown:
-    seed, client, _ = shown.address()
-    return replace(shown, address=lambda: (seed, client, decision))
+    seed, client, _ = shown.draws.address()
+    return replace(shown, draws=Draws(lambda: (seed, client, decision)))
 
 
 def _chosen(subject: Subject, exploration: Exploration, shown: Shown) -> Choice:

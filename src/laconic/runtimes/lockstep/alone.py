@@ -165,9 +165,9 @@ class LoneFleet:
 
 def _fixed_alpha(plan: Plan) -> float | None:
     """The α of which μ + ασ is largest where a client chooses; None where it is another, or chooses otherwise."""
-    if isinstance(plan.exploration, Greedy):
+    if type(plan.exploration) is Greedy:
         return 0.0
-    by_index = isinstance(plan.exploration, UCB)
+    by_index = type(plan.exploration) is UCB  # a subclass may have changed anything
     return plan.confidence.alpha if by_index and isinstance(plan.confidence, Fixed) else None
 
 

@@ -81,7 +81,7 @@ class Fleet:
         self._numbers = np.arange(clients)
         self._window = clients
         self._rounds = plan.wire != EXACT
-        self._by_index = isinstance(plan.exploration, UCB | Greedy)
+        self._by_index = type(plan.exploration) in (UCB, Greedy)  # a subclass may have changed anything
         self._post = Postmaster(plan, recorder.ledger)
 
     def play_round(self, index: int, round_: Round) -> NDArray[np.int32]:
@@ -140,7 +140,7 @@ class Fleet:
     def _exploring(self, arms: Arms, first: int, last: int) -> Exploring:
         confidence, there = self.plan.confidence, None if arms.mask is None else arms.mask[first:last]
         every = arms.shared is not None or not self._by_index
-        if isinstance(self.plan.exploration, Greedy):
+        if type(self.plan.exploration) is Greedy:
             return Exploring(0.0, there, all=every)
         if isinstance(confidence, Fixed):
             return Exploring(confidence.alpha, there, all=every)

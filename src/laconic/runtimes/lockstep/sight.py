@@ -9,7 +9,7 @@ import numpy as np
 from laconic.arrays import Floats, Ints
 from laconic.beliefs import Belief, View
 from laconic.errors import InputError
-from laconic.exploration import Shown
+from laconic.exploration import Draws, Shown
 from laconic.runtimes.lockstep.batch import Prediction, Scores
 from laconic.tail import with_diagonal
 
@@ -36,7 +36,7 @@ class Sight:
             mean=mean,
             width=width,
             same=np.argsort(order)[same],
-            address=lambda: address,
+            draws=Draws(lambda: address),
             joint=lambda: self._covariance(row, points),
         )
 
