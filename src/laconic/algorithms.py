@@ -21,11 +21,11 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from laconic import defaults
 from laconic.atoms import Atoms as Recipe
 from laconic.atoms import LeanTheory
 from laconic.beliefs import BlankEmbedding, ExactBelief, FiniteBelief, LinearEmbedding, NystromEmbedding
 from laconic.checks import instead, is_grid, require_at_least, require_flag, require_one_of, require_positive, seen
+from laconic.defaults import ALPHA, D_EXACT, D_NYSTROM, DELTA, LAM, QBAR
 from laconic.errors import InputError
 from laconic.exploration import (
     UCB,
@@ -86,9 +86,9 @@ class DisKernelUCB:
     """
 
     kernel: KernelLike = field(default_factory=Gaussian)
-    D: float = defaults.D_EXACT
-    lam: float = defaults.LAM
-    alpha: Alpha = defaults.ALPHA
+    D: float = D_EXACT
+    lam: float = LAM
+    alpha: Alpha = ALPHA
     dtype: Precision = "float64"
     together: bool = True
     wire: str | Wire = "float64"
@@ -124,8 +124,8 @@ class OneKernelUCB:
     """Exact kernel UCB with every point shared with everyone at once: the least regret, the most communication."""
 
     kernel: KernelLike = field(default_factory=Gaussian)
-    lam: float = defaults.LAM
-    alpha: Alpha = defaults.ALPHA
+    lam: float = LAM
+    alpha: Alpha = ALPHA
     dtype: Precision = "float64"
     wire: str | Wire = "float64"
     exploration: Exploration = field(default_factory=UCB)
@@ -157,8 +157,8 @@ class NKernelUCB:
     """Exact kernel UCB on each client's own points alone: no communication, the most regret."""
 
     kernel: KernelLike = field(default_factory=Gaussian)
-    lam: float = defaults.LAM
-    alpha: Alpha = defaults.ALPHA
+    lam: float = LAM
+    alpha: Alpha = ALPHA
     exploration: Exploration = field(default_factory=UCB)
 
     equation: ClassVar[str] = "argmax μ + ασ, exact μ and σ over the client's own points; no sync"
@@ -182,9 +182,9 @@ class NKernelUCB:
 class DisLinUCB:
     """Linear UCB; d×d statistics are shared when a client's determinant has grown enough."""
 
-    D: float = defaults.D_EXACT
-    lam: float = defaults.LAM
-    alpha: Alpha = defaults.ALPHA
+    D: float = D_EXACT
+    lam: float = LAM
+    alpha: Alpha = ALPHA
     wire: StatisticsWire = "paper"
     exploration: Exploration = field(default_factory=UCB)
 
@@ -211,10 +211,10 @@ class ApproxDisKernelUCB:
     """Nyström kernel UCB; clients agree on a small dictionary and share statistics in its coordinates (Alg. 2)."""
 
     kernel: KernelLike = field(default_factory=Gaussian)
-    D: float = defaults.D_NYSTROM
-    lam: float = defaults.LAM
-    alpha: Alpha = defaults.ALPHA
-    qbar: float = defaults.QBAR
+    D: float = D_NYSTROM
+    lam: float = LAM
+    alpha: Alpha = ALPHA
+    qbar: float = QBAR
     cold_start: Literal["paper", "local"] = "paper"
     dtype: Precision = "float64"
     wire: StatisticsWire = "paper"
@@ -262,9 +262,9 @@ class LaconicUCB:
     """
 
     kernel: KernelLike = field(default_factory=Gaussian)
-    lam: float = defaults.LAM
-    alpha: Alpha = defaults.ALPHA
-    delta: float = defaults.DELTA
+    lam: float = LAM
+    alpha: Alpha = ALPHA
+    delta: float = DELTA
     digest: Digest = field(default_factory=Atoms)
     ranges: float | tuple[float, ...] = 1.0
     reward: float = 1.0
@@ -360,8 +360,8 @@ class AskServer:
     """
 
     kernel: KernelLike = field(default_factory=Gaussian)
-    lam: float = defaults.LAM
-    alpha: Alpha = defaults.ALPHA
+    lam: float = LAM
+    alpha: Alpha = ALPHA
     ranges: float | tuple[float, ...] = 1.0
     exploration: Exploration = field(default_factory=UCB)
 

@@ -11,9 +11,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from laconic import defaults
 from laconic.arrays import Floats
 from laconic.checks import instead, is_grid, require_finite_number, require_positive, require_whole, seen
+from laconic.defaults import GAMMA
 from laconic.errors import InputError, KernelError
 
 #: Squared distances come from a matrix product while weight · (‖x‖² + ‖y‖²) is at most this: an error of about 2e-14.
@@ -119,7 +119,7 @@ def _distances(X: Floats, Y: Floats) -> Floats:
 class Gaussian(_Algebra):
     """Gaussian (squared exponential): k(x, y) = exp(−γ‖x − y‖²)."""
 
-    gamma: float = defaults.GAMMA
+    gamma: float = GAMMA
 
     def __post_init__(self) -> None:
         require_positive("gamma", self.gamma)

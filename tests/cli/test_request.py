@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from laconic import ApproxDisKernelUCB, Catalogue, Cosine, Gaussian, InputError, Theory, defaults
+from laconic import ApproxDisKernelUCB, Catalogue, Cosine, InputError, Theory, defaults
 from laconic.cli.request import Words, literal, understand
 
 
@@ -39,11 +39,12 @@ def test_no_words_make_the_demo() -> None:
     assert [type(each).__name__ for each in request.algorithms] == list(defaults.ALGORITHMS)
 
 
-def test_the_demo_says_all_its_parameters() -> None:
-    stated = defaults.of("ApproxDisKernelUCB", problem="catalogue")
-    kernel = Gaussian(stated.pop("gamma"))
-    assert stated.pop("kernel") == "Gaussian"
-    assert understand(Words(algorithms=["ApproxDisKernelUCB"])).algorithms == (ApproxDisKernelUCB(kernel, **stated),)
+@pytest.mark.parametrize("problem", ["catalogue", "cosine"])
+def test_the_command_line_takes_the_defaults_of_python(problem: str) -> None:
+    compared = understand(Words(problem=problem)).algorithms
+    assert compared == tuple(type(each)() for each in compared)
+    one = understand(Words(problem=problem, algorithms=["approxdiskernelucb"])).algorithms
+    assert one == (ApproxDisKernelUCB(),)
 
 
 def test_a_problem_takes_its_own_parameters() -> None:

@@ -14,7 +14,7 @@ from laconic import AskServer, Cosine, DisKernelUCB, Frontier, LaconicUCB, Mater
 from laconic.errors import InputError, OutputError
 from laconic.experiments.config import read_config
 from laconic.experiments.folder import RUNS
-from laconic.experiments.frontier import BEST, BUT_FOR_WAITING, points_of, knobs
+from laconic.experiments.frontier import BEST, BUT_FOR_WAITING, knobs, points_of
 from laconic.experiments.parts import algorithm_from
 from laconic.experiments.results import Row
 from laconic.experiments.runner import Begun, Finished
@@ -78,7 +78,7 @@ def test_means_over_seeds_are_compared() -> None:
 def test_every_algorithm_is_swept_over_its_wires_and_knobs() -> None:
     settings = knobs()
     assert len(set(map(repr, settings))) == len(settings)
-    knobs: dict[str, set[tuple[str, Any]]] = {
+    turned: dict[str, set[tuple[str, Any]]] = {
         "LaconicUCB": {("delta", 0.5), ("delta", 8.0)},
         "DisKernelUCB": {("wire", "float64"), ("wire", "int8"), ("together", False), ("D", 80.0)},
         "ApproxDisKernelUCB": {("wire", "paper"), ("wire", "compact"), ("D", 2.0), ("qbar", 1.0)},
@@ -87,8 +87,8 @@ def test_every_algorithm_is_swept_over_its_wires_and_knobs() -> None:
         "NKernelUCB": set(),
         "AskServer": set(),
     }
-    assert {type(each).__name__ for each in settings} == set(knobs)
-    for name, tried in knobs.items():
+    assert {type(each).__name__ for each in settings} == set(turned)
+    for name, tried in turned.items():
         alike = [each for each in settings if type(each).__name__ == name]
         for knob, value in tried:
             assert any(getattr(each, knob) == value for each in alike), (name, knob)

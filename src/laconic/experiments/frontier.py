@@ -8,7 +8,6 @@ from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from laconic import defaults
 from laconic.algorithms import (
     Algorithm,
     Alpha,
@@ -20,6 +19,7 @@ from laconic.algorithms import (
     NKernelUCB,
     OneKernelUCB,
 )
+from laconic.defaults import ALPHA, LAM, SWEPT_CLIENTS, SWEPT_SEEDS, swept_rounds
 from laconic.errors import LaconicError
 from laconic.experiments.compare import Comparison, prepare
 from laconic.experiments.config import Experiment
@@ -131,11 +131,11 @@ def frontier(
     *,
     algorithms: AlgorithmLike | Iterable[AlgorithmLike] | None = None,
     kernel: KernelLike | None = None,
-    lam: float = defaults.LAM,
-    alpha: Alpha = defaults.ALPHA,
+    lam: float = LAM,
+    alpha: Alpha = ALPHA,
     clients: int | None = None,
     rounds: int | None = None,
-    seeds: int | Iterable[int] = defaults.SWEPT_SEEDS,
+    seeds: int | Iterable[int] = SWEPT_SEEDS,
     out: str | PathLike[str] | None = None,
     jobs: int | None = None,
     watch: Watch = silent,
@@ -157,17 +157,15 @@ def frontier(
     experiment = prepare(
         knobs(kernel=kernel, lam=lam, alpha=alpha) if algorithms is None else algorithms,
         problem=resolved,
-        clients=defaults.SWEPT_CLIENTS if clients is None and not sized else clients,
-        rounds=defaults.swept_rounds(name) if rounds is None and not sized else rounds,
+        clients=SWEPT_CLIENTS if clients is None and not sized else clients,
+        rounds=swept_rounds(name) if rounds is None and not sized else rounds,
         seeds=seeds,
         runtime="lockstep",
     )
     return swept(experiment, out=out, jobs=jobs, watch=watch)
 
 
-def knobs(
-    *, kernel: KernelLike | None = None, lam: float = defaults.LAM, alpha: Alpha = defaults.ALPHA
-) -> list[Algorithm]:
+def knobs(*, kernel: KernelLike | None = None, lam: float = LAM, alpha: Alpha = ALPHA) -> list[Algorithm]:
     """Every algorithm on each of its wires at some settings of its knob: δ, D, q̄."""
     shared: dict[str, Any] = {"lam": lam, "alpha": alpha}
     exact: dict[str, Any] = {"kernel": Gaussian() if kernel is None else kernel, **shared}
