@@ -23,7 +23,7 @@ from laconic.experiments.compare import prepare, try_out
 from laconic.experiments.config import Experiment
 from laconic.experiments.results import Group, Results
 from laconic.experiments.runner import Event, Sweep, silent
-from laconic.experiments.store import Store, Task, tasks_of
+from laconic.experiments.tasks import Store, Task, tasks_of
 from laconic.experiments.tuning import complete_only
 from laconic.report.table import NOTHING, Table, amount, number
 from laconic.runtimes.jobs import engine

@@ -13,7 +13,7 @@ from benchmarks.ratios import ratio_of_means
 from benchmarks.whole import played, require_prototype
 from laconic import DisKernelUCB, Gaussian, InputError, grid
 from laconic.experiments.runner import Event, Finished, Sweep
-from laconic.experiments.store import Store
+from laconic.experiments.tasks import Store
 from laconic.runtimes.jobs import engine
 
 SMALL = replace(CONTESTS["d3"], clients=4, rounds=12)

@@ -390,7 +390,7 @@ def peak(call: Callable[[], object]) -> int:
 def test_a_long_history_is_summed_up_without_all_its_coordinates_at_once(
     wire: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("laconic.beliefs.base.CHUNK_ENTRIES", 400_000)
+    monkeypatch.setattr("laconic.beliefs.contract.CHUNK_ENTRIES", 400_000)
     X, y = data(100_000, dim=5)
     belief = FiniteBelief.nystrom(kernel=Gaussian(), dictionary=data(100, dim=5, seed=2)[0], lam=1.0)
     member = Member(belief, belief, X, y, 0, fired=False, random=lambda: np.random.default_rng(0))
@@ -403,7 +403,7 @@ def test_sums_in_chunks_are_the_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     belief, (X, y) = nystrom(), data(1000)
     whole, variance = Statistics.of(belief.coordinates, X, y), variances(belief, X)
     assert_array_equal(variance, belief.view(X).variance)
-    monkeypatch.setattr("laconic.beliefs.base.CHUNK_ENTRIES", 4)
+    monkeypatch.setattr("laconic.beliefs.contract.CHUNK_ENTRIES", 4)
     chunked = Statistics.of(belief.coordinates, X, y)
     np.testing.assert_allclose(chunked.gram, whole.gram, rtol=1e-12)
     np.testing.assert_allclose(chunked.moment, whole.moment, rtol=1e-9, atol=1e-9)

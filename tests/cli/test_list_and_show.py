@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from laconic import cli, registry
 from laconic.cli import complete
-from laconic.cli.listing import KINDS
+from laconic.cli.list_command import KINDS
 
 
 def said(*arguments: str) -> str:

@@ -13,12 +13,12 @@ from typer.testing import CliRunner
 
 from laconic import Results
 from laconic.cli import app
+from laconic.experiments.conduct import conduct
 from laconic.experiments.results import Row
 from laconic.experiments.spec import read_spec
-from laconic.reproduction import papers
-from laconic.reproduction.conduct import conduct
+from laconic.papers import library
 from laconic.runtimes.jobs import Here
-from tests.reproduction.making import SMALL, rows_of, write_small
+from tests.pages.making import SMALL, rows_of, write_small
 
 pytest.importorskip("altair", reason="the report's charts need laconic[paper]")
 pytest.importorskip("vl_convert", reason="the report's charts need laconic[paper]")
@@ -49,7 +49,7 @@ def small_paper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_small(folder / "small" / "figure-1-cosine.toml")
     text = SMALL.replace('name = "cosine"\ndim = 3\narms = 4', 'name = "magic"')
     write_small(folder / "small" / "figure-2-magic.toml", text=text)
-    monkeypatch.setattr(papers, "FOLDER", folder)
+    monkeypatch.setattr(library, "FOLDER", folder)
     monkeypatch.setenv("LACONIC_DATA", str(tmp_path / "no data"))
 
 

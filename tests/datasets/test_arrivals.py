@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from laconic.datasets import DATASETS, LicenceNotAccepted, MissingData, fetch, find, import_file, require
-from laconic.datasets.catalogue import Part
+from laconic.datasets.known import Part
 from laconic.datasets.streams import content_hash
 from laconic.errors import OutputError, ProblemError
 from tests.datasets.samples import (

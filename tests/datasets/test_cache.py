@@ -8,8 +8,8 @@ import pytest
 from laconic.datasets import MissingData, Source, data_dir, find, prepared_dir, require, unavailable
 from laconic.datasets import extras as extras_module
 from laconic.datasets.cache import workshop
-from laconic.datasets.catalogue import DATASETS, EDITIONS, editions
 from laconic.datasets.extras import MissingExtra, extra, version_of
+from laconic.datasets.known import DATASETS, EDITIONS, editions
 from laconic.datasets.prepared import Arrays, prepared
 from laconic.errors import InputError, OutputError, ProblemError, UnknownName
 from tests.datasets.samples import REAL, needs_real_data, written, zipped

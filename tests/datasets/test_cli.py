@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from laconic.cli.data import app
+from laconic.cli.data_command import app
 from laconic.datasets import DATASETS, LicenceNotAccepted
 from laconic.errors import LaconicError
 from tests.datasets.samples import some_ratings, written

@@ -17,7 +17,7 @@ from laconic.experiments.certified import QUANTITIES, SUMMARY, Certified
 from laconic.experiments.config import Experiment
 from laconic.experiments.folder import CERTIFICATES, FIGURES
 from laconic.experiments.results import Row
-from laconic.experiments.store import Store, tasks_of
+from laconic.experiments.tasks import Store, tasks_of
 from laconic.report.certificates import PANELS
 from laconic.runtimes.trace import Download
 from tests.experiments.making import results, row

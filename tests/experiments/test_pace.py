@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from laconic.experiments.pace import LONG, Pace, smaller
-from laconic.experiments.store import Task
+from laconic.experiments.tasks import Task
 
 
 def task(

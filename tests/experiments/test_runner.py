@@ -14,9 +14,9 @@ from laconic.experiments.config import Experiment
 from laconic.experiments.results import Results, Row
 from laconic.experiments.runner import Begun, Failed, Finished, Sweep, play
 from laconic.experiments.spec import read_spec
-from laconic.experiments.store import Store, Task, tasks_of
+from laconic.experiments.tasks import Store, Task, tasks_of
 from laconic.runtimes.jobs import Here, Processes
-from tests.reproduction.making import SMALL, write_small
+from tests.pages.making import SMALL, write_small
 
 
 @dataclass

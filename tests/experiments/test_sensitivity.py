@@ -5,7 +5,7 @@ from laconic.experiments.config import Experiment
 from laconic.experiments.sensitivity import Study, study
 from laconic.experiments.spec import Sensitivity
 from tests.experiments.making import results
-from tests.reproduction.making import run_of
+from tests.pages.making import run_of
 
 FRESH = Cosine()
 

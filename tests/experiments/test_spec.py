@@ -8,8 +8,8 @@ from laconic import InputError
 from laconic.experiments import spec as spec_module
 from laconic.experiments.parts import algorithm_from
 from laconic.experiments.spec import Profile, read_spec
-from laconic.experiments.store import id_of
-from tests.reproduction.making import SMALL, write_small
+from laconic.experiments.tasks import id_of
+from tests.pages.making import SMALL, write_small
 
 
 def test_grids_unfold_into_settings(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from laconic.arrays import Floats
 from laconic.exploration import TIE, tied_with_best
 from laconic.randomness import Role, generator
 from laconic.testing import check_exploration
-from laconic.testing.explorations import SEED, shown_arms
+from laconic.testing.exploration_checks import SEED, shown_arms
 
 
 def tied(mean: Any, width: Any) -> list[int]:

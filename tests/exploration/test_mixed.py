@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from laconic import UCB, EpsilonFloor, Greedy, Softmax, Thompson
 from laconic.errors import InputError
 from laconic.testing import check_exploration
-from laconic.testing.explorations import shown_arms
+from laconic.testing.exploration_checks import shown_arms
 
 MEANS = st.lists(st.floats(-3, 3), min_size=1, max_size=6)
 

@@ -35,7 +35,7 @@ from laconic.exploration.thompson import best_chance
 from laconic.randomness import Role, generator
 from laconic.tail import Tail
 from laconic.testing import check_exploration
-from laconic.testing.explorations import SEED, shown_arms
+from laconic.testing.exploration_checks import SEED, shown_arms
 from tests import naive
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from laconic.datasets import MissingData
-from laconic.datasets.catalogue import DATASETS, Part
+from laconic.datasets.known import DATASETS, Part
 from laconic.errors import InputError, ProblemError
 from laconic.experiments.grid import grid
 from laconic.problems import check_round

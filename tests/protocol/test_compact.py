@@ -123,8 +123,8 @@ def test_a_history_in_several_chunks_has_the_factor_of_the_whole(count: int, mon
     whole = triangles.contribution(belief.embedding, X, y)
     factor = np.asarray(np.linalg.qr(Z.T, mode="r"))
     assert np.array_equal(whole.values["factor"], factor[np.triu_indices(len(factor), m=6)].astype(np.float32))
-    monkeypatch.setattr("laconic.beliefs.base.CHUNK_ENTRIES", 4)
-    monkeypatch.setattr("laconic.beliefs.base.CHUNK_LEAST", 4)  # fewer points than coordinates
+    monkeypatch.setattr("laconic.beliefs.contract.CHUNK_ENTRIES", 4)
+    monkeypatch.setattr("laconic.beliefs.contract.CHUNK_LEAST", 4)  # fewer points than coordinates
     chunked = triangles.contribution(belief.embedding, X, y)
     assert chunked.values["factor"].shape == whole.values["factor"].shape
     one, other = triangles.unpacked(whole), triangles.unpacked(chunked)

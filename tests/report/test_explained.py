@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from laconic.report.explained import frontier_explained
-from laconic.report.frontier import Dot, regret_against_bytes
+from laconic.report.frontier_figure import Dot, regret_against_bytes
 
 DOTS = (
     Dot("N", algorithm="N", label="N", bytes=0.0, regret=30.0, sd=0.0, marked=True),

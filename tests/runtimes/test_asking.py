@@ -19,8 +19,8 @@ from laconic.runtimes import RUNTIMES, loopback
 from laconic.runtimes.asking import asked
 from laconic.runtimes.network import Delivery
 from laconic.testing import check_algorithm
-from laconic.testing.claims import Subject, points, rewards
 from laconic.testing.runs import require_same_run
+from laconic.testing.wording import Subject, points, rewards
 
 KERNEL = Gaussian(0.5)
 ASK = AskServer(KERNEL, lam=0.1, alpha=0.1)

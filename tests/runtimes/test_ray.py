@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from laconic import InputError
+from laconic.experiments.conduct import conduct
 from laconic.experiments.spec import read_spec
-from laconic.reproduction.conduct import conduct
 from laconic.runtimes.jobs import Here, OnRay
-from tests.reproduction.making import rows_of, write_small
+from tests.pages.making import rows_of, write_small
 
 pytest.importorskip("ray", reason="Ray is not installed; try: pip install 'laconic[ray]'")
 

@@ -13,7 +13,7 @@ from laconic.protocol.ledger import Count
 from laconic.runtimes import loopback
 from laconic.runtimes.service.agent import Agent
 from laconic.runtimes.service.coordinator import Coordinator
-from laconic.testing.runtimes import SEED, _algorithms
+from laconic.testing.runtime_checks import SEED, _algorithms
 from tests.service.proxy import Proxy
 from tests.service.settling import federation, is_linked, serving, settle, until
 

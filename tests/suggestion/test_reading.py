@@ -11,7 +11,7 @@ import pytest
 from pyarrow import parquet
 
 from laconic import Cosine, InputError, save_recorded
-from laconic.suggestion.reading import is_sample, read_sample
+from laconic.suggestion.own_data import is_sample, read_sample
 
 X = np.array([[0.5, 1.0], [0.25, 2.0], [0.125, 3.0]])
 Y = np.array([1.0, 0.0, 0.5])

@@ -17,7 +17,7 @@ from laconic.suggestion.costs import Traffic
 from laconic.suggestion.curve import Curve, population
 from laconic.suggestion.sample import Sample
 from laconic.suggestion.scale import at_scale, median_distance
-from laconic.suggestion.settings import _up
+from laconic.suggestion.suggesting import _up
 from laconic.suggestion.words import size
 
 

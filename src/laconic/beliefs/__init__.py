@@ -11,7 +11,7 @@ conditioned on (see `laconic.tail`). Variances are in the paper's units, σ² = 
 | G = ZᵀZ, b = Zᵀy | `Statistics.gram`, `Statistics.moment` |
 """
 
-from laconic.beliefs.base import Belief, BeliefBase, View, chunks, variances
+from laconic.beliefs.contract import Belief, BeliefBase, View, chunks, variances
 from laconic.beliefs.embeddings import BlankEmbedding, Embedding, LinearEmbedding, NystromEmbedding
 from laconic.beliefs.exact import SLACK, SMALL_FACTOR, ExactBelief
 from laconic.beliefs.finite import FiniteBelief

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from laconic.arrays import Floats
-from laconic.beliefs.base import column_squares
+from laconic.beliefs.contract import column_squares
 from laconic.kernels import Kernel
 from laconic.linalg import lower_cholesky, solve_lower_in_place
 

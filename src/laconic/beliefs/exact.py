@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from laconic.arrays import Floats, Ints
-from laconic.beliefs.base import Belief, BeliefBase, View, column_squares, weighted
+from laconic.beliefs.contract import Belief, BeliefBase, View, column_squares, weighted
 from laconic.beliefs.finite import FiniteBelief
 from laconic.beliefs.reading import expect_bounded, expect_shapes, expect_usable, length
 from laconic.errors import InputError, RemoteProtocolError

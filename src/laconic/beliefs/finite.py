@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from laconic.arrays import Floats
-from laconic.beliefs.base import BeliefBase, View, column_squares, weighted
+from laconic.beliefs.contract import BeliefBase, View, column_squares, weighted
 from laconic.beliefs.embeddings import Embedding, NystromEmbedding
 from laconic.beliefs.reading import expect_bounded, expect_shapes, expect_usable, length
 from laconic.beliefs.sums import DOUBLE, SINGLE, Statistics, expect_sums

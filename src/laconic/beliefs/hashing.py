@@ -6,7 +6,7 @@ import hashlib
 
 import numpy as np
 
-from laconic.beliefs.base import Belief
+from laconic.beliefs.contract import Belief
 
 
 def belief_hash(belief: Belief) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from laconic.arrays import Floats
-from laconic.beliefs.base import chunks, weighted
+from laconic.beliefs.contract import chunks, weighted
 from laconic.beliefs.embeddings import Embedding
 from laconic.beliefs.reading import whole
 from laconic.checks import MOST

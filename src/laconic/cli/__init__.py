@@ -11,18 +11,18 @@ from typing import Annotated
 
 import typer
 
-from laconic.cli import data
+from laconic.cli import data_command
 from laconic.cli.certs import certs
-from laconic.cli.compare import compare
+from laconic.cli.compare_command import compare
 from laconic.cli.demo_federation import demo_federation
-from laconic.cli.frontier import frontier
-from laconic.cli.listing import list_all
-from laconic.cli.reproduce import reproduce
-from laconic.cli.run import run
+from laconic.cli.frontier_command import frontier
+from laconic.cli.list_command import list_all
+from laconic.cli.reproduce_command import reproduce
+from laconic.cli.run_command import run
 from laconic.cli.serve import serve
-from laconic.cli.show import show
+from laconic.cli.show_command import show
 from laconic.cli.status import status
-from laconic.cli.suggest import suggest
+from laconic.cli.suggest_command import suggest
 
 OK, BAD_INPUT, INTERRUPTED = 0, 2, 130
 EPILOG = "Exit codes: 0 all went well, 2 bad input (one line on stderr says what), 130 stopped by Ctrl-C."
@@ -39,7 +39,7 @@ app.command("compare", epilog=EPILOG, no_args_is_help=False)(compare)
 app.command("frontier", epilog=EPILOG, no_args_is_help=False)(frontier)
 app.command("run", epilog=EPILOG, no_args_is_help=True)(run)
 app.command("reproduce", epilog=EPILOG, no_args_is_help=True)(reproduce)
-app.add_typer(data.app, name="data", epilog=EPILOG)
+app.add_typer(data_command.app, name="data", epilog=EPILOG)
 app.command("list", epilog=EPILOG)(list_all)
 app.command("show", epilog=EPILOG, no_args_is_help=True)(show)
 app.command("suggest", epilog=EPILOG, no_args_is_help=True)(suggest)

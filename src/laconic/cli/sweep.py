@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.progress import Progress, TaskID
 
+    from laconic.experiments.conduct import Outcome, Step, Watch
     from laconic.experiments.results import Group, Row
     from laconic.experiments.runner import Begun, Finished
     from laconic.experiments.spec import Spec
-    from laconic.experiments.store import Task
+    from laconic.experiments.tasks import Task
+    from laconic.pages.report import Subject
     from laconic.report.table import Table
-    from laconic.reproduction.conduct import Outcome, Step, Watch
-    from laconic.reproduction.page import Subject
 
 WHERE, OUTPUT = "Where it runs", "What comes out"
 INTERRUPTED = 130
@@ -69,9 +69,9 @@ class Sweeping:
     def run(self, specs: Sequence[Spec], *, subject: Subject) -> None:
         """Run, write and say what came of it."""
         from laconic.errors import InputError, LaconicError
+        from laconic.experiments.conduct import conduct
+        from laconic.pages.output import write
         from laconic.report.charts import require_charts
-        from laconic.reproduction.conduct import conduct
-        from laconic.reproduction.output import write
         from laconic.runtimes.jobs import engine
 
         require_charts()
@@ -130,7 +130,7 @@ def one_interrupt() -> Iterator[None]:
 
 
 def _plain(outcome: Outcome, *, files: Sequence[Path], with_claims: bool) -> dict[str, Any]:
-    from laconic.reproduction.output import verdicts
+    from laconic.pages.output import verdicts
 
     tuned = [
         {"problem": panel.results.problem, **row.as_dict()}
@@ -175,7 +175,7 @@ def _by_algorithm(outcome: Outcome, title: str, cell: Callable[[Group], str]) ->
 
 def _standings(outcome: Outcome) -> list[str]:
     """A line a problem on where LaconicUCB stands."""
-    from laconic.reproduction.standing import standing
+    from laconic.pages.placing import standing
 
     found = [each for panel in outcome.panels if (each := standing(panel)) is not None]
     return [f"{each.problem}: {each.text}" for each in found]
@@ -183,8 +183,8 @@ def _standings(outcome: Outcome) -> list[str]:
 
 def _claims(outcome: Outcome) -> Table:
     """Problems × claims."""
+    from laconic.pages.output import verdicts
     from laconic.report.table import Table
-    from laconic.reproduction.output import verdicts
 
     found: dict[str, dict[str, str]] = {}
     for each in verdicts(outcome):
@@ -195,7 +195,7 @@ def _claims(outcome: Outcome) -> Table:
 
 
 def _rehearsal(outcome: Outcome) -> str:
-    from laconic.reproduction.evidence import is_rehearsal
+    from laconic.papers.evidence import is_rehearsal
 
     return "\na rehearsal judges nothing; try --profile half" if is_rehearsal(outcome) else ""
 
@@ -223,9 +223,9 @@ def _line(step: Step) -> None:
 
 def describe(step: Step) -> str:
     """A step in one line; nothing for steps that are not worth one."""
+    from laconic.experiments.conduct import Absent, Estimate, Opening
+    from laconic.experiments.naming import duration
     from laconic.experiments.runner import Begun, Failed, Finished
-    from laconic.reproduction.conduct import Absent, Estimate, Opening
-    from laconic.reproduction.naming import duration
 
     match step:
         case Opening(spec):
@@ -244,8 +244,8 @@ def describe(step: Step) -> str:
 
 
 def _finished(step: Finished) -> str:
+    from laconic.experiments.naming import duration, setting, variant
     from laconic.report.table import amount, number
-    from laconic.reproduction.naming import duration, setting, variant
 
     row, width = step.row, len(str(step.total))
     left = "" if step.left is None else f"; {duration(step.left)} left"
@@ -298,7 +298,7 @@ class _Screen:
             self.live.console.print(describe(step), highlight=False, markup=False)
 
     def _begin(self, step: Begun) -> None:
-        from laconic.reproduction.conduct import GRID
+        from laconic.experiments.conduct import GRID
 
         self.bars.update(self.bar, description=step.part, total=step.total, completed=len(step.known), left="")
         self.in_grid = step.part == GRID  # other parts have other sizes or settings: not for this table
@@ -309,7 +309,7 @@ class _Screen:
         from rich.console import Group
 
         from laconic.cli.display import rich_table
-        from laconic.reproduction.naming import duration
+        from laconic.experiments.naming import duration
 
         left = "" if step.left is None else f"{duration(step.left)} left"
         self.bars.update(self.bar, completed=step.done, left=left)

@@ -2,8 +2,8 @@
 
 from laconic.datasets.arrivals import Arrival, LicenceNotAccepted, edition_of, fetch, import_file
 from laconic.datasets.cache import Found, MissingData, Source, data_dir, find, prepared_dir, require, unavailable
-from laconic.datasets.catalogue import DATASETS, Dataset, Licence, Part, editions
 from laconic.datasets.extras import MissingExtra
+from laconic.datasets.known import DATASETS, Dataset, Licence, Part, editions
 from laconic.datasets.triples import Triples, read_triples
 
 __all__ = [

@@ -20,8 +20,8 @@ from laconic.datasets.cache import (
     member_of,
     workshop,
 )
-from laconic.datasets.catalogue import Dataset, Part, editions
 from laconic.datasets.extras import extra
+from laconic.datasets.known import Dataset, Part, editions
 from laconic.datasets.layout import short
 from laconic.datasets.streams import GZIP, ZIP, content_hash, head, magic, opened
 from laconic.datasets.triples import read_triples

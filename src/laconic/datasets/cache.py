@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from laconic.datasets.catalogue import Dataset, Part, editions
 from laconic.datasets.extras import absent_packages, extra
+from laconic.datasets.known import Dataset, Part, editions
 from laconic.errors import OutputError, ProblemError
 
 DATA = "LACONIC_DATA"

@@ -16,7 +16,7 @@ from laconic.experiments.grid import expand, params
 from laconic.experiments.parts import AlgorithmLike, ProblemLike, as_algorithm, as_problem, name_of
 from laconic.experiments.results import Results
 from laconic.experiments.runner import Event, Failed, Sweep, Watch, silent
-from laconic.experiments.store import Store, Task, tasks_of
+from laconic.experiments.tasks import Store, Task, tasks_of
 from laconic.kernels import require_positive_definite
 from laconic.problems.base import Problem
 from laconic.problems.rounds import check_round

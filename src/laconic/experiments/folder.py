@@ -13,7 +13,7 @@ from laconic.errors import InputError
 from laconic.experiments.config import HEADER, Experiment
 from laconic.experiments.files import remove_file, replace_file, require_writable
 from laconic.experiments.results import Results
-from laconic.experiments.store import Store, Task
+from laconic.experiments.tasks import Store, Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

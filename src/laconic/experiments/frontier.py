@@ -36,7 +36,7 @@ from laconic.runtimes.jobs import engine
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from laconic.report.frontier import Dot
+    from laconic.report.frontier_figure import Dot
 
 #: Algorithms whose clients cannot choose before a server has answered.
 WAITING = ("AskServer",)
@@ -114,7 +114,7 @@ class Frontier:
 
     def plot(self) -> Figure:
         """Regret against bytes on a log axis, with a line through the best of those that need no round trips."""
-        from laconic.report.frontier import regret_against_bytes  # matplotlib is slow to import
+        from laconic.report.frontier_figure import regret_against_bytes  # matplotlib is slow to import
 
         title = f"What regret costs: {self.results.title()}"
         return regret_against_bytes([_dot(point) for point in self.points], title=title)
@@ -271,7 +271,7 @@ def _cells(point: Point) -> tuple[str, ...]:
 
 
 def _dot(point: Point) -> Dot:
-    from laconic.report.frontier import Dot  # matplotlib, see plot
+    from laconic.report.frontier_figure import Dot  # matplotlib, see plot
 
     return Dot(
         family=point.family,

@@ -9,7 +9,7 @@ from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
-from laconic.experiments.store import Task
+from laconic.experiments.tasks import Task
 
 LONG = 5000  # steps N·T of a run from which on a sweep is timed on smaller runs before it starts
 SMALLER = (0.2, 0.4)  # of N and of T, for those runs

@@ -14,7 +14,7 @@ from laconic.experiments.grid import params
 from laconic.experiments.pace import Pace
 from laconic.experiments.parts import algorithm_from, name_of, problem_from
 from laconic.experiments.results import Results, Row
-from laconic.experiments.store import Store, Task
+from laconic.experiments.tasks import Store, Task
 from laconic.runtimes.jobs import Engine
 from laconic.runtimes.run import run
 from laconic.runtimes.trace import Run

@@ -13,8 +13,8 @@ from laconic.arrays import Floats
 from laconic.checks import require_no_grid, require_path, require_whole, seen
 from laconic.datasets import cache
 from laconic.datasets.cache import Source
-from laconic.datasets.catalogue import DATASETS
 from laconic.datasets.extras import extra, version_of
+from laconic.datasets.known import DATASETS
 from laconic.datasets.prepared import Arrays, combined_hash, prepared, stamps
 from laconic.datasets.streams import content_hash
 from laconic.datasets.tables import Column, Shape, Words, column_at, has_header, own_source, read_table, sniff_table

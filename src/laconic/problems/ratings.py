@@ -17,8 +17,8 @@ from laconic.arrays import Bools, Floats, Ints
 from laconic.checks import require_finite_number, require_no_grid, require_one_of, require_path, require_whole, seen
 from laconic.datasets import cache
 from laconic.datasets.cache import Source
-from laconic.datasets.catalogue import Dataset
 from laconic.datasets.extras import version_of
+from laconic.datasets.known import Dataset
 from laconic.datasets.prepared import Arrays, prepared, stamps
 from laconic.datasets.streams import content_hash
 from laconic.datasets.triples import Triples, ratings_source, read_triples

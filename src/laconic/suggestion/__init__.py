@@ -5,7 +5,7 @@ from laconic.suggestion.fitting import Fit, fit
 from laconic.suggestion.likelihood import Evidence, evidence
 from laconic.suggestion.rehearsing import rehearsal
 from laconic.suggestion.sample import Sample, pilot
-from laconic.suggestion.settings import suggest, suggest_for
+from laconic.suggestion.suggesting import suggest, suggest_for
 from laconic.suggestion.value import Grounds, Suggestion
 
 __all__ = [

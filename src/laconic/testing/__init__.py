@@ -10,16 +10,16 @@ What is checked is what the rest of the package relies on, and nothing else: any
 used wherever ours can.
 """
 
-from laconic.testing.algorithms import check_algorithm
-from laconic.testing.beliefs import check_belief
-from laconic.testing.digests import check_digest
-from laconic.testing.explorations import check_exploration
-from laconic.testing.kernels import check_kernel
-from laconic.testing.phases import check_phase
-from laconic.testing.problems import check_problem
-from laconic.testing.runtimes import check_runtime
+from laconic.testing.algorithm_checks import check_algorithm
+from laconic.testing.belief_checks import check_belief
+from laconic.testing.digest_checks import check_digest
+from laconic.testing.exploration_checks import check_exploration
+from laconic.testing.kernel_checks import check_kernel
+from laconic.testing.phase_checks import check_phase
+from laconic.testing.problem_checks import check_problem
+from laconic.testing.runtime_checks import check_runtime
 from laconic.testing.simulation import SimulationFailure, simulate
-from laconic.testing.triggers import check_trigger
+from laconic.testing.trigger_checks import check_trigger
 
 __all__ = [
     "SimulationFailure",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from laconic.runtimes.trace import Run
-from laconic.testing.claims import Subject, same, shown
+from laconic.testing.wording import Subject, same, shown
 
 
 def require_same_run(subject: Subject, other: Run, reference: Run, how: str) -> None:

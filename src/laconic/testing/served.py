@@ -14,7 +14,7 @@ from laconic.protocol.plan import Plan
 from laconic.protocol.session import ClientState
 from laconic.randomness import Role, generator
 from laconic.runtimes.network import Delivery, Network
-from laconic.testing.claims import Subject, close, points, rewards, rounding, same_belief
+from laconic.testing.wording import Subject, close, points, rewards, rounding, same_belief
 
 #: New observations of each client before the first, second and third sync; the last client leaves before the third.
 SCRIPT: Mapping[int, tuple[int, int, int]] = {0: (3, 0, 0), 2: (0, 2, 0), 5: (4, 1, 0)}

@@ -13,7 +13,7 @@ from laconic.beliefs import Belief, expect_bounded
 from laconic.errors import RemoteProtocolError
 from laconic.growing import GrowingPoints
 from laconic.protocol import parcels
-from laconic.protocol.digests.base import Addressed, Built, Digest, Held, Incoming, Reader
+from laconic.protocol.digests.digest import Addressed, Built, Digest, Held, Incoming, Reader
 from laconic.protocol.history import History, chained
 from laconic.protocol.messages import Payload
 from laconic.protocol.shapes import Layout

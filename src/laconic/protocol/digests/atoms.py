@@ -20,7 +20,7 @@ from laconic.beliefs import Belief, View
 from laconic.errors import InputError, KernelError, RemoteProtocolError
 from laconic.protocol import parcels
 from laconic.protocol.digests.all_points import RAW, raw_parcel, read_raw
-from laconic.protocol.digests.base import Addressed, Built, Digest, Held, Incoming, Reader
+from laconic.protocol.digests.digest import Addressed, Built, Digest, Held, Incoming, Reader
 from laconic.protocol.history import History
 from laconic.protocol.messages import Payload
 from laconic.protocol.shapes import Layout

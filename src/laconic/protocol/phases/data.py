@@ -14,7 +14,6 @@ from laconic.beliefs import Belief, expect_bounded
 from laconic.errors import LaconicError, RemoteProtocolError
 from laconic.protocol.messages import Payload
 from laconic.protocol.persistent import Map
-from laconic.protocol.phases.base import Phase
 from laconic.protocol.phases.member import Member
 from laconic.protocol.phases.payloads import (
     check_points,
@@ -25,6 +24,7 @@ from laconic.protocol.phases.payloads import (
     unpacked_points,
     whole_number,
 )
+from laconic.protocol.phases.phase import Phase
 from laconic.protocol.shapes import Layout
 from laconic.protocol.wire import EXACT, FloatWire, Wire, as_wire
 

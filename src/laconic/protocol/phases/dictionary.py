@@ -17,9 +17,9 @@ from laconic.leverage import full_rank, sample
 from laconic.protocol.messages import NOTHING, Payload
 from laconic.protocol.persistent import Map
 from laconic.protocol.phases import references
-from laconic.protocol.phases.base import Phase
 from laconic.protocol.phases.member import Member
 from laconic.protocol.phases.payloads import check_points, joined, points_of
+from laconic.protocol.phases.phase import Phase
 from laconic.protocol.shapes import Layout
 
 LAYOUT = Layout(values={"points": ("n", "d"), "rewards": ("n",)})

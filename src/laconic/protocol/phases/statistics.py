@@ -9,9 +9,9 @@ from laconic.beliefs import Belief, Statistics
 from laconic.checks import require_one_of
 from laconic.protocol.messages import Payload
 from laconic.protocol.phases import triangles
-from laconic.protocol.phases.base import Phase
 from laconic.protocol.phases.member import Member
 from laconic.protocol.phases.payloads import arrays_of, expect_count, totals_of, whole_number, with_totals
+from laconic.protocol.phases.phase import Phase
 from laconic.protocol.shapes import Layout
 
 StatisticsWire = Literal["paper", "compact"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from laconic.arrays import Floats
 from laconic.beliefs import ExactBelief, View
-from laconic.beliefs.base import column_squares, weighted
+from laconic.beliefs.contract import column_squares, weighted
 from laconic.growing import key
 
 

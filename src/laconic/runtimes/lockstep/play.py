@@ -21,11 +21,11 @@ from laconic.protocol.plan import Plan
 from laconic.protocol.wire import EXACT
 from laconic.randomness import Role, generator
 from laconic.runtimes import loopback
-from laconic.runtimes.lockstep.alone import LoneFleet
 from laconic.runtimes.lockstep.arms import Arms
 from laconic.runtimes.lockstep.batch import Exploring, NewPoints, Prediction, Scores, one_each
 from laconic.runtimes.lockstep.continuing import Known
 from laconic.runtimes.lockstep.exact_rows import ExactRows
+from laconic.runtimes.lockstep.lone import LoneFleet
 from laconic.runtimes.lockstep.members import Members
 from laconic.runtimes.lockstep.scores import RoundScores, arranged
 from laconic.runtimes.lockstep.sight import Sight

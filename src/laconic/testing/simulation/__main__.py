@@ -12,7 +12,7 @@ from typing import NoReturn
 from laconic.checks import seen
 from laconic.testing.simulation.failure import SimulationFailure
 from laconic.testing.simulation.planted import BUGS
-from laconic.testing.simulation.run import simulate
+from laconic.testing.simulation.running import simulate
 from laconic.testing.simulation.shrink import shrunk
 from laconic.testing.simulation.subjects import SUBJECTS
 

@@ -6,7 +6,7 @@ import re
 
 from laconic.algorithms import Algorithm
 from laconic.testing.simulation.failure import SimulationFailure
-from laconic.testing.simulation.run import simulate
+from laconic.testing.simulation.running import simulate
 
 
 def shrunk(algorithm: Algorithm, failure: SimulationFailure, *, most_runs: int = 400) -> SimulationFailure:

@@ -1,0 +1,81 @@
+"""``laconic reproduce``: a paper's experiments at one command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from laconic.cli import sweep
+
+PROFILE = "quick"
+
+
+def _papers(incomplete: str) -> list[str]:
+    from laconic.papers.library import names
+
+    return [name for name in names() if name.startswith(incomplete.lower())]
+
+
+def _profiles(incomplete: str) -> list[str]:
+    return [name for name in ("quick", "half", "paper") if name.startswith(incomplete.lower())]
+
+
+def reproduce(
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="[bold]li2022[/].", autocompletion=_papers)],
+    profile: Annotated[
+        str,
+        typer.Option(
+            metavar="quick|half|paper",
+            help="[bold]quick[/] rehearses in minutes; [bold]half[/] has half the paper's clients and rounds, and its "
+            "whole grid and seeds, in less than an hour; [bold]paper[/] has its sizes too, and says first how long.",
+            autocompletion=_profiles,
+        ),
+    ] = PROFILE,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Problems to run, comma separated. [dim]\\[default: all][/]",
+            show_default=False,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="DIR",
+            help="Results and report.html go here. [dim]\\[default: PAPER-PROFILE][/]",
+            show_default=False,
+            rich_help_panel=sweep.OUTPUT,
+        ),
+    ] = None,
+    jobs: sweep.Jobs = None,
+    engine: sweep.Engine = "joblib",
+    address: sweep.Address = None,
+    as_json: sweep.Json = False,
+    quiet: sweep.Quiet = False,
+) -> None:
+    """Reproduce a paper: run its experiments, tune as it does, and check its claims, with a report.
+
+    Problems whose data is not here are left out, and it is said how to get it. Every finished run is saved at once.
+    Stopped or killed, the same command goes on where it was.
+    """
+    from laconic.pages.report import Subject
+    from laconic.papers.library import read_paper
+
+    found = read_paper(paper)
+    wanted = [name.strip() for each in only or () for name in each.split(",") if name.strip()]
+    chosen = found.under(profile).only(wanted)
+    some = f" --only {','.join(wanted)}" if wanted else ""
+    folder = out or Path(f"{found.name}-{profile.strip().lower()}")
+    subject = Subject(
+        title=found.file.title,
+        about=f"{found.file.authors}. {found.file.venue}",
+        profile=f"profile {profile.strip().lower()}: {found.file.profiles[profile.strip().lower()].about}",
+        command=f"laconic reproduce {found.name} --profile {profile.strip().lower()}{some} --out DIR",
+        with_claims=True,
+    )
+    sweeping = sweep.Sweeping(folder, jobs=jobs, engine=engine, address=address, as_json=as_json, quiet=quiet)
+    sweeping.run(chosen.figures, subject=subject)

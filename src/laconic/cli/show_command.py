@@ -1,0 +1,125 @@
+"""``laconic show``: one algorithm, problem, kernel or exploration explained."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from laconic.cli import complete
+from laconic.cli.list_command import KINDS, summary
+
+if TYPE_CHECKING:
+    from laconic.registry import Kind
+
+
+#: What a parameter's values mean, where its name does not say so, by name and default.
+MEANINGS = {
+    (
+        "together",
+        True,
+    ): "all members sync at once; False: each client alone sends up its points and is sent those it lacks",
+    (
+        "wire",
+        "float64",
+    ): "points and rewards travel as float64, float32 or float16, or int8 (a byte where that is enough)",
+    ("exploration", "UCB()"): "how an arm is chosen given μ and ασ; laconic list names others",
+    ("wire", "paper"): "whole matrices travel, as the paper counts them; compact: triangles in single precision",
+}
+
+
+def show(
+    name: Annotated[
+        str, typer.Argument(help="As [bold]laconic list[/] shows it, in any case.", autocompletion=complete.anything)
+    ],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object, others of that name under also.")
+    ] = False,
+) -> None:
+    """Explain an algorithm: equation, parameters, defaults, what it sends; also a problem, a kernel, an exploration."""
+    first, *others = (_page(*found) for found in _find(name.strip()))
+    if as_json:
+        from laconic.cli.display import as_json as to_json
+
+        typer.echo(to_json(first | ({"also": others} if others else {})))
+        return
+    typer.echo("\n\n".join(map(_text, (first, *others))))
+
+
+def _find(name: str) -> list[tuple[Kind, str, Any]]:
+    """Everything of that name, whatever its case; a problem and a kernel may share one, spelled alike comes first."""
+    from laconic import registry
+    from laconic.errors import UnknownName
+
+    every = [(kind, listed) for kind in KINDS for listed in registry.names(kind)]
+    alike = [(kind, listed) for kind, listed in every if listed.lower() == name.lower()]
+    if not alike:
+        raise UnknownName(f"nothing is called {name!r}; {_nearest(name, [listed for _, listed in every])}")
+    alike.sort(key=lambda each: each[1] != name)
+    return [(kind, listed, registry.find(kind, listed)) for kind, listed in alike]
+
+
+def _nearest(name: str, every: list[str]) -> str:
+    from difflib import get_close_matches
+
+    by_lower = {listed.lower(): listed for listed in reversed(every)}
+    near = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.4)
+    return f"did you mean {by_lower[near[0]]}?" if near else "laconic list shows all names"
+
+
+def _page(kind: Kind, listed: str, found: Any) -> dict[str, Any]:
+    page = {"name": listed, "kind": kind, "summary": summary(found)}
+    page |= {key: getattr(found, key) for key in ("equation", "sends") if hasattr(found, key)}
+    parameters = _parameters(found)
+    meanings = {name: MEANINGS[name, value] for name, value in parameters.items() if (name, value) in MEANINGS}
+    return page | {"parameters": parameters, "needed": _needed(found), "meanings": meanings}
+
+
+def _parameters(found: Any) -> dict[str, Any]:
+    """Each parameter and its default, None where there is none."""
+    parameters: dict[str, Any] = {}
+    for name, parameter in inspect.signature(found).parameters.items():
+        parameters[name] = _plain(_default(found, name, parameter))
+    return parameters
+
+
+def _needed(found: Any) -> list[str]:
+    """The parameters that must be given."""
+    own = dataclasses.fields(found) if dataclasses.is_dataclass(found) else ()
+    made = {field.name for field in own if field.default_factory is not dataclasses.MISSING}
+    signature = inspect.signature(found).parameters.items()
+    return [name for name, each in signature if each.default is each.empty and name not in made]
+
+
+def _default(found: Any, name: str, parameter: inspect.Parameter) -> Any:
+    """A default made by a factory is not in the signature but in the field."""
+    for field in dataclasses.fields(found) if dataclasses.is_dataclass(found) else ():
+        if field.name == name and field.default_factory is not dataclasses.MISSING:
+            return field.default_factory()
+    return None if parameter.default is parameter.empty else parameter.default
+
+
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, str | int | float) else repr(value)
+
+
+def _text(page: dict[str, Any]) -> str:
+    lines = [f"{page['name']} ({page['kind']})", page["summary"], ""]
+    lines += [f"{title:<9} {page[key]}" for title, key in (("chooses", "equation"), ("sends", "sends")) if key in page]
+    parameters = page["parameters"]
+    width = max(map(len, parameters), default=0)
+    lines += [""] if len(lines) > 3 else []
+    lines += ["parameters"] if parameters else ["no parameters"]
+    lines += [f"  {name:{width}}  {_value(name, page)}" for name in parameters]
+    return "\n".join(lines)
+
+
+def _value(name: str, page: dict[str, Any]) -> str:
+    value = page["parameters"][name]
+    if name in page["needed"]:
+        return "(needed)"
+    meaning = f": {page['meanings'][name]}" if name in page["meanings"] else ""
+    none = "none" if name == "budget" else "as the data has it"
+    return f"{none if value is None else value}{meaning}"

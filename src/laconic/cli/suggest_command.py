@@ -1,0 +1,111 @@
+"""``laconic suggest``: settings for a problem or for data of one's own, in plain words and as a file to run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from laconic.cli import complete
+
+if TYPE_CHECKING:
+    from laconic.suggestion import Suggestion
+
+SAMPLE, FEWEST = 500, 2
+
+
+def suggest(
+    subject: Annotated[
+        str,
+        typer.Argument(
+            metavar="PROBLEM|FILE",
+            help="A name that [bold]laconic list[/] shows, or an [bold].npz[/], [bold].csv[/] or [bold].parquet[/] "
+            "with a point a row.",
+            autocompletion=complete.problems,
+        ),
+    ],
+    reward: Annotated[
+        str | None,
+        typer.Option(
+            "--reward", metavar="COLUMN", help="The column of a file with rewards; reward where there is one."
+        ),
+    ] = None,
+    kernel: Annotated[
+        str,
+        typer.Option("--kernel", metavar="NAME", help="Whose scale is to be chosen.", autocompletion=complete.kernels),
+    ] = "Gaussian",
+    clients: Annotated[int, typer.Option("--clients", "-N", metavar="N", help="Clients that learn together.")] = 50,
+    traffic: Annotated[int, typer.Option("--traffic", metavar="COUNT", help="Interactions of one client a day.")] = 100,
+    sample: Annotated[
+        int,
+        typer.Option(
+            "--sample", metavar="COUNT", help="Random choices of a pilot, or rows that are drawn from a file at most."
+        ),
+    ] = SAMPLE,
+    seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="Of the pilot and of all draws.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE.toml",
+            help="Keep an experiment for [bold]laconic run[/] here; of a file of points, with a problem made of them "
+            "beside it, as FILE.npz.",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Suggest kernel scale, λ, α and the rest from a sample, and estimate what each algorithm would send.
+
+    A problem is sampled as a pilot of uniformly random choices would see it.
+    """
+    from laconic.checks import require_whole
+    from laconic.cli.display import as_json as to_json
+    from laconic.report.table import wrapped
+    from laconic.suggestion import suggest as suggest_from
+    from laconic.suggestion import suggest_for
+    from laconic.suggestion.own_data import is_sample, read_sample
+
+    require_whole("--sample", sample, least=FEWEST)
+    require_whole("--seed", seed, least=0)
+    if is_sample(subject):
+        read = read_sample(subject, reward=reward)
+        found = suggest_from(
+            read.points, read.rewards, kernel=kernel, clients=clients, traffic=traffic, most=sample, seed=seed
+        )
+    else:
+        _refuse_reward(reward)
+        found = suggest_for(subject, sample=sample, kernel=kernel, clients=clients, traffic=traffic, seed=seed)
+    kept = [] if out is None else _keep(found, out)
+    typer.echo(to_json(found.to_dict()) if as_json else wrapped(found.explain()))
+    if kept:
+        typer.echo(f"wrote {', '.join(kept)}", err=True)
+
+
+def _refuse_reward(reward: str | None) -> None:
+    from laconic.errors import InputError
+
+    if reward is not None:
+        raise InputError("--reward names a column of a file, and a problem has none; leave it out")
+
+
+def _keep(found: Suggestion, out: Path) -> list[str]:
+    """Write the experiment, and beside it a problem made of the sample where there is no other."""
+    from laconic.errors import InputError
+    from laconic.experiments.files import replace_file, require_writable_file
+    from laconic.problems import save_recorded
+    from laconic.suggestion import rehearsal
+
+    if out.suffix.lower() != ".toml":
+        raise InputError(f"--out must be the name of a .toml file, not {str(out)!r}; try {out.with_suffix('.toml')}")
+    require_writable_file(out)
+    made: list[str] = []
+    problem = None
+    if found.problem is None:
+        beside = out.absolute().with_suffix(".npz")
+        log = rehearsal(found)
+        save_recorded(beside, log.instance(seed=0, clients=1, rounds=log.steps), clients=1, rounds=log.steps)
+        problem, made = str(beside), [str(out.with_suffix(".npz"))]
+    text = found.to_toml(problem=problem)
+    replace_file(out, lambda path: path.write_text(text, encoding="utf-8"))
+    return [str(out), *made]

@@ -1,0 +1,1 @@
+"""Papers: an experiment file a figure, what each claims, and how that is judged on the results."""

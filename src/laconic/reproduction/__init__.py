@@ -1,1 +1,0 @@
-"""Reproduction: a paper's experiments from its files to a report with its claims checked."""
