@@ -14,19 +14,19 @@ from laconic.linalg import lower_product, reversed_cholesky, solve_identity, sol
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What is soon known of m points under a belief alone."""
+    """What is known of m points: numbers that tails multiply, and μ and σ² under the belief alone."""
 
-    numbers: Floats  # (m, r) that tails multiply
-    mean: Floats  # (m,) μ
-    most: Floats  # (m,) σ² is at most this
+    numbers: Floats  # (m, r)
+    mean: Floats  # (m,)
+    variance: Floats  # (m,)
 
     def between(self, first: int, stop: int) -> Look:
         """The look at some points in a row."""
-        return Look(self.numbers[first:stop], self.mean[first:stop], self.most[first:stop])
+        return Look(self.numbers[first:stop], self.mean[first:stop], self.variance[first:stop])
 
     def taken(self, indices: Ints) -> Look:
         """The look at points in any order, some of them perhaps twice."""
-        return Look(self.numbers[indices], self.mean[indices], self.most[indices])
+        return Look(self.numbers[indices], self.mean[indices], self.variance[indices])
 
 
 class Sight(Protocol):
@@ -34,10 +34,6 @@ class Sight(Protocol):
 
     def look(self, X: Floats) -> Look:
         """The look at the rows of X."""
-        ...
-
-    def variance(self, look: Look) -> Floats:
-        """σ² of the points of a look."""
         ...
 
     def turned(self, rows: Floats) -> Floats:
@@ -54,9 +50,6 @@ class Plain:
     def look(self, X: Floats) -> Look:
         view = self.belief.view(X)
         return Look(view.features.T, view.mean, view.variance)
-
-    def variance(self, look: Look) -> Floats:
-        return look.most
 
     def turned(self, rows: Floats) -> Floats:
         return rows
@@ -85,11 +78,9 @@ class Folded:
 
     def look(self, X: Floats) -> Look:
         K = self.embedding.kernel(X, self.embedding.dictionary)
-        return Look(K, K @ self.mean, self.embedding.prior(X) / self.belief.lam)
-
-    def variance(self, look: Look) -> Floats:
-        f = lower_product(self.F, look.numbers.T).T
-        return np.maximum(look.most - np.einsum("ij,ij->i", f, f), 0.0)
+        f = lower_product(self.F, K.T).T
+        variance = self.embedding.prior(X) / self.belief.lam - np.einsum("ij,ij->i", f, f)
+        return Look(K, K @ self.mean, np.maximum(variance, 0.0))
 
     def turned(self, rows: Floats) -> Floats:
         return _turned(self.belief, self.embedding, rows)
