@@ -44,9 +44,12 @@ BELIEFS = {
 
 @pytest.mark.parametrize("belief", BELIEFS.values(), ids=BELIEFS)
 def test_a_sight_says_what_the_view_says(belief: FiniteBelief) -> None:
-    look, view = sight_of(belief).look(POINTS), belief.view(POINTS)
+    sight, view = sight_of(belief), belief.view(POINTS)
+    look, other = sight.look(POINTS), sight.view(POINTS)
     assert_allclose(look.mean, view.mean, atol=1e-9)
     assert_allclose(look.variance, view.variance, atol=1e-9)
+    for name in ("points", "features", "mean", "signal", "residual"):
+        assert_allclose(getattr(other, name), getattr(view, name), atol=1e-9)
     assert_allclose(look.between(3, 9).mean, view.mean[3:9], atol=1e-9)
     assert_allclose(look.taken(np.array([7, 0, 7])).variance, view.variance[[7, 0, 7]], atol=1e-9)
 

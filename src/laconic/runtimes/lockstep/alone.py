@@ -87,7 +87,8 @@ class LoneFleet:
         turns = {}
         for group in _groups(tails):
             at = [rows[number] for number in group]
-            view = tails[group[0]].belief.view(points[at])
+            _, sight = self._sights[id(tails[group[0]].belief)]
+            view = sight.view(points[at])
             for number, row, seen in zip(group, at, Seen.each(view), strict=True):
                 turns[number] = Turn(int(picked[row]), tails[number], points[row], float(rewards[row]), seen=seen)
         return turns
