@@ -22,7 +22,7 @@ from scipy.linalg import lapack
 from laconic.arrays import Bools, Floats, Ints
 from laconic.atoms.reference import Reference
 from laconic.atoms.whitened import Whitened
-from laconic.linalg import lower_cholesky, lower_product, product_with_lower, solve_identity, solve_lower
+from laconic.linalg import lower_cholesky, product_with_lower, solve_identity, solve_lower
 
 #: What R leaves of an atom is kept down to this part of the largest k(x, x); less is rounding.
 ROUNDING = 1e-13
@@ -84,11 +84,12 @@ def _statistics(reference: Reference, rows: Ints, *, Z: Floats, root: Floats) ->
     for where, block in reference.coordinates.blocks():
         u = reference.kernel(points, reference.points[where])
         u -= Z @ block.T
-        u = lower_product(solved, u)
+        u = solved @ u
         moment += u @ reference.sums[where]
         counts = reference.counts[where]
-        cross += (u if (counts == 1).all() else u * counts) @ block
-        u *= np.sqrt(counts)
+        once = (counts == 1).all()  # as of arms that are new in every round
+        cross += (u if once else u * counts) @ block
+        u = u if once else u * np.sqrt(counts)
         gram += u @ u.T
     return cross, gram, moment
 

@@ -219,7 +219,7 @@ class ExactBelief(BeliefBase):
         return belief
 
     def check_points(self, X: Floats) -> None:
-        expect_usable(self.kernel, X, lam=self.lam, dtype=self.factor.dtype.name)
+        expect_usable(self.kernel, X, lam=self.lam, dtype=self.factor.dtype)
 
     def dictionary_kernel(self) -> Kernel:
         return self.kernel

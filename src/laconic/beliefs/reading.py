@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -50,7 +51,7 @@ def length(arrays: Mapping[str, Floats], name: str) -> int:
     return 0 if array is None or array.ndim == 0 else len(array)
 
 
-def expect_usable(kernel: Kernel, X: Floats, *, lam: float, dtype: str) -> None:
+def expect_usable(kernel: Kernel, X: Floats, *, lam: float, dtype: str | np.dtype[Any]) -> None:
     """Refuse points on which a kernel overflows in ``dtype``, or has a matrix K + λI that cannot be factored."""
     for first in range(0, len(X), TRIED_TOGETHER):
         part = X[first : first + TRIED_TOGETHER]

@@ -8,14 +8,14 @@ tail need know them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic.arrays import Bools, Floats, Ints
+from laconic.arrays import Floats, Ints
 from laconic.beliefs import Belief, ExactBelief, View
 from laconic.errors import InputError
 from laconic.exploration import UCB, Fixed, Greedy, tied_with_best
@@ -32,8 +32,6 @@ from laconic.runtimes.lockstep.sights import Look, Sight, sight_of
 from laconic.runtimes.network import Network
 from laconic.runtimes.trace import Recorder
 
-#: Finds σ² of the points of a look.
-Variance = Callable[[Look], Floats]
 #: So many numbers of arms are looked at in one go that a processor has them at hand.
 CACHED = 2**17
 
@@ -91,7 +89,8 @@ class LoneFleet:
         turns = {}
         for group in _groups(tails):
             at = [rows[number] for number in group]
-            view = tails[group[0]].belief.view(points[at])
+            _, sight = self._sights[id(tails[group[0]].belief)]
+            view = sight.view(points[at])
             for number, row, seen in zip(group, at, Seen.each(view), strict=True):
                 turns[number] = Turn(int(picked[row]), tails[number], points[row], float(rewards[row]), seen=seen)
         return turns
@@ -113,21 +112,20 @@ class LoneFleet:
         return found
 
     def _indices(self, arms: Arms, tails: dict[int, QuickTail]) -> tuple[Floats, Floats]:
-        """μ and ασ of the arms of each of these clients, as far as they may be chosen."""
-        assert self._alpha is not None
-        alpha, rows, sights = self._alpha, _rows(tails), dict[int, tuple[Belief, Sight]]()
-        mean, width = np.empty((2, len(tails), arms.arms.shape[1]))
+        """μ and ασ of all arms of each of these clients."""
+        mean, variance = np.empty((2, len(tails), arms.arms.shape[1]))
+        rows = _rows(tails)
+        sights: dict[int, tuple[Belief, Sight]] = {}
         for group in _groups(tails):
             belief = tails[group[0]].belief
             # A belief is kept beside its sight: while it is, nobody else has its id.
             _, sight = sights[id(belief)] = self._sights.get(id(belief)) or (belief, sight_of(belief))
             turn([tails[number] for number in group], sight)
-            for some, look, variance in _looks(arms, sight, group, width=belief.width):
-                at, those = [rows[number] for number in some], [tails[number] for number in some]
-                there = None if arms.mask is None else arms.mask[some]
-                mean[at], width[at] = _scored(those, look, variance, alpha=alpha, there=there)
+            for number, look in _looks(arms, sight, group, width=belief.width):
+                mean[rows[number]], variance[rows[number]] = tails[number].seen(look)
         self._sights = sights  # of beliefs that somebody has
-        return mean, width
+        assert self._alpha is not None
+        return mean, self._alpha * np.sqrt(variance)
 
     def _pick(self, arms: Arms, mean: Floats, width: Floats, *, numbers: list[int], index: int) -> Ints:
         """The arm of each client: the largest index, ties broken by a draw of the client's own."""
@@ -207,47 +205,20 @@ def _groups(tails: dict[int, QuickTail]) -> list[list[int]]:
     return list(groups.values())
 
 
-def _looks(arms: Arms, sight: Sight, group: list[int], *, width: int) -> Iterator[tuple[list[int], Look, Variance]]:
-    """The arms of some clients under one belief, of as many at once as a cache holds, and what finds their σ²."""
+def _looks(arms: Arms, sight: Sight, group: list[int], *, width: int) -> Iterator[tuple[int, Look]]:
+    """The arms of some clients under one belief, of as many at once as a cache holds."""
     if arms.shared is not None:
         whole = sight.look(arms.shared)
-        found = Look(whole.numbers, whole.mean, sight.variance(whole))
         for number in group:
-            yield [number], found if arms.index is None else found.taken(arms.index[number]), _found
+            yield number, whole if arms.index is None else whole.taken(arms.index[number])
         return
     size, dim = arms.arms.shape[1:]
     most = max(CACHED // (max(width, 32) * size), 1)
     for first in range(0, len(group), most):
-        some = group[first : first + most]
-        yield some, sight.look(arms.arms[some].reshape(-1, dim)), sight.variance
-
-
-def _found(look: Look) -> Floats:
-    return look.most
-
-
-def _scored(
-    tails: list[QuickTail], look: Look, variance_of: Variance, *, alpha: float, there: Bools | None
-) -> tuple[Floats, Floats]:
-    """μ and ασ of the arms of some clients in turn; σ is looked for where an arm may yet be chosen, and else 0."""
-    size = len(look.mean) // len(tails)
-    mean, explained = np.empty((2, len(tails), size))
-    for row, tail in enumerate(tails):
-        mean[row], explained[row] = tail.seen(look.between(row * size, (row + 1) * size))
-    most = look.most.reshape(mean.shape)
-    at = np.flatnonzero(_hopeful(mean, alpha * np.sqrt(most), there))
-    variance = variance_of(look.taken(at)) - explained.reshape(-1)[at]
-    width = np.zeros(mean.size)
-    width[at] = alpha * np.sqrt(np.maximum(variance, 0.0))
-    return mean, width.reshape(mean.shape)
-
-
-def _hopeful(mean: Floats, most: Floats, there: Bools | None) -> Bools:
-    """Which arms may have the largest index, or tie with it, when their widths are at most so much."""
-    least = mean if there is None else np.where(there, mean, -np.inf)
-    margin = 1e-6 * (np.abs(mean) + most).max(axis=1, keepdims=True)
-    hopeful = least + most >= least.max(axis=1, keepdims=True) - margin
-    return np.asarray(hopeful)
+        part = group[first : first + most]
+        look = sight.look(arms.arms[part].reshape(-1, dim))
+        for place, number in enumerate(part):
+            yield number, look.between(place * size, (place + 1) * size)
 
 
 class RoundViews:

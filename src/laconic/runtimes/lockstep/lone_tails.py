@@ -70,9 +70,9 @@ class QuickTail:
         return view.mean + self._pulls @ c, signal + view.residual
 
     def seen(self, look: Look) -> tuple[Floats, Floats]:
-        """μ of a look's points with the tail, and ‖c‖²; all rows were `turn`ed for the sight that gave it."""
+        """The same of the points of a look; all rows were `turn`ed for the sight that gave it."""
         c = look.numbers @ self._turned.values.T
-        return look.mean + c @ self._pulls, np.einsum("ij,ij->i", c, c)
+        return look.mean + c @ self._pulls, np.maximum(look.variance - np.einsum("ij,ij->i", c, c), 0.0)
 
     def append(self, view: View, reward: float, *, replayed: bool = False) -> None:
         """Learn the reward of the one point of a view."""

@@ -8,25 +8,26 @@ from typing import Protocol
 import numpy as np
 
 from laconic.arrays import Floats, Ints
-from laconic.beliefs import Belief, FiniteBelief, NystromEmbedding
-from laconic.linalg import lower_product, reversed_cholesky, solve_identity, solve_transposed
+from laconic.beliefs import Belief, FiniteBelief, NystromEmbedding, View
+from laconic.beliefs.contract import column_squares
+from laconic.linalg import lower_product, product_with_lower, reversed_cholesky, solve_identity
 
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What is soon known of m points under a belief alone."""
+    """What is known of m points: numbers that tails multiply, and μ and σ² under the belief alone."""
 
-    numbers: Floats  # (m, r) that tails multiply
-    mean: Floats  # (m,) μ
-    most: Floats  # (m,) σ² is at most this
+    numbers: Floats  # (m, r)
+    mean: Floats  # (m,)
+    variance: Floats  # (m,)
 
     def between(self, first: int, stop: int) -> Look:
         """The look at some points in a row."""
-        return Look(self.numbers[first:stop], self.mean[first:stop], self.most[first:stop])
+        return Look(self.numbers[first:stop], self.mean[first:stop], self.variance[first:stop])
 
     def taken(self, indices: Ints) -> Look:
         """The look at points in any order, some of them perhaps twice."""
-        return Look(self.numbers[indices], self.mean[indices], self.most[indices])
+        return Look(self.numbers[indices], self.mean[indices], self.variance[indices])
 
 
 class Sight(Protocol):
@@ -36,8 +37,8 @@ class Sight(Protocol):
         """The look at the rows of X."""
         ...
 
-    def variance(self, look: Look) -> Floats:
-        """σ² of the points of a look."""
+    def view(self, X: Floats) -> View:
+        """The belief's view of the rows of X."""
         ...
 
     def turned(self, rows: Floats) -> Floats:
@@ -55,8 +56,8 @@ class Plain:
         view = self.belief.view(X)
         return Look(view.features.T, view.mean, view.variance)
 
-    def variance(self, look: Look) -> Floats:
-        return look.most
+    def view(self, X: Floats) -> View:
+        return self.belief.view(X)
 
     def turned(self, rows: Floats) -> Floats:
         return rows
@@ -66,38 +67,44 @@ class Plain:
 class Folded:
     """By the kernel values k = k_S(x) of a dictionary S, with all that is to be solved multiplied out beforehand.
 
-    With z = L_S⁻¹k, v = L⁻¹z and LLᵀ = G + λI: μ = (L_S⁻ᵀL⁻ᵀβ)·k, β = L⁻¹b, and σ² = k(x,x)/λ − ‖Fk‖² where F = CL_S⁻¹
-    and CᵀC = I/λ − (G + λI)⁻¹, both of them lower triangular.
+    With z = L_S⁻¹k, LLᵀ = G + λI and v = L⁻¹z = Pk: μ = (Pᵀβ)·k, β = L⁻¹b, and σ² = k(x,x)/λ − ‖Fk‖² where F = CL_S⁻¹
+    and CᵀC = I/λ − (G + λI)⁻¹, all of them lower triangular.
     """
 
-    belief: FiniteBelief
     embedding: NystromEmbedding
+    lam: float
+    P: Floats  # (r, r)
     F: Floats  # (r, r)
-    mean: Floats  # (r,)
+    mean: Floats  # (r,) Pᵀβ
 
     @classmethod
     def of(cls, belief: FiniteBelief, embedding: NystromEmbedding) -> Folded:
         """A belief on a dictionary, multiplied out."""
-        solved, most = solve_identity(belief.factor), 1.0 / belief.lam
+        solved, root, most = solve_identity(belief.factor), solve_identity(embedding.root), 1.0 / belief.lam
         C = reversed_cholesky(most * np.eye(embedding.size) - solved.T @ solved, largest=most)
-        F = lower_product(C, solve_identity(embedding.root))
-        return cls(belief, embedding, F, mean=_turned(belief, embedding, belief.weights[None])[0])
+        P = lower_product(solved, root)
+        return cls(embedding, belief.lam, P=P, F=lower_product(C, root), mean=belief.weights @ P)
 
     def look(self, X: Floats) -> Look:
-        K = self.embedding.kernel(X, self.embedding.dictionary)
-        return Look(K, K @ self.mean, self.embedding.prior(X) / self.belief.lam)
+        K = self._values(X)
+        return Look(K, K @ self.mean, self._variance(X, K))
 
-    def variance(self, look: Look) -> Floats:
-        f = lower_product(self.F, look.numbers.T).T
-        return np.maximum(look.most - np.einsum("ij,ij->i", f, f), 0.0)
+    def view(self, X: Floats) -> View:
+        K = self._values(X)
+        V = lower_product(self.P, K.T)
+        signal = column_squares(V)
+        residual = np.maximum(self._variance(X, K) - signal, 0.0)
+        return View(points=X, features=V, mean=K @ self.mean, signal=signal, residual=residual)
 
     def turned(self, rows: Floats) -> Floats:
-        return _turned(self.belief, self.embedding, rows)
+        return product_with_lower(rows, self.P)
 
+    def _values(self, X: Floats) -> Floats:
+        return self.embedding.kernel(X, self.embedding.dictionary)
 
-def _turned(belief: FiniteBelief, embedding: NystromEmbedding, rows: Floats) -> Floats:
-    """L_S⁻ᵀL⁻ᵀq of each row q."""
-    return solve_transposed(embedding.root, solve_transposed(belief.factor, rows.T)).T
+    def _variance(self, X: Floats, K: Floats) -> Floats:
+        f = lower_product(self.F, K.T).T
+        return np.maximum(self.embedding.prior(X) / self.lam - np.einsum("ij,ij->i", f, f), 0.0)
 
 
 def sight_of(belief: Belief) -> Sight:
