@@ -14,7 +14,7 @@ ALPHA = 0.2
 D_EXACT, D_NYSTROM = 20.0, 2.0
 QBAR = 1.0
 #: Of LaconicUCB: a client asks when its new points are this part of its share of what there is to know.
-DELTA = 0.5
+DELTA = 0.3
 
 PROBLEM = "catalogue"
 CLIENTS, ROUNDS, SEEDS = 50, 40, 3

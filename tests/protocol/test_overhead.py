@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from laconic import Catalogue, Cosine, Gaussian, LaconicUCB, Linear, Problem
+from laconic.protocol import tight
 from laconic.protocol.codec import Codec
 from laconic.protocol.ledger import Direction
 from laconic.protocol.messages import Digested, Payload, Upload
 from laconic.protocol.shapes import Layout
-from laconic.protocol.tight import chosen, head, places
+from laconic.protocol.tight import chosen, head
 from laconic.runtimes import loopback
 from laconic.runtimes.network import Network
 from laconic.suggestion.costs import DOWNLOAD, UPLOAD
@@ -48,8 +49,11 @@ def passed(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 def beside(codec: Codec, message: Any, *names: str) -> int:
     """The bytes of an encoded message without some of its arrays."""
-    arrays = {**message.payload.values, **message.payload.records}
-    return len(codec.encode(message)) - sum(arrays[name].nbytes for name in names if name in arrays)
+    layout = codec.layout(message)
+    assert layout is not None
+    arrays = chosen(message.payload, layout, dim=codec.plan.belief.dim if codec.plan is not None else 0)
+    assert arrays is not None
+    return len(codec.encode(message)) - sum(each.size for each in arrays if each.name in names)
 
 
 @pytest.mark.parametrize("what", RUNS)
@@ -103,7 +107,7 @@ ROW = np.arange(3, dtype=np.uint8)
 
 def tightly(payload: Payload, dim: int = 2) -> bytes | None:
     arrays = chosen(payload, LAYOUT, dim=dim)
-    return None if arrays is None else head(arrays, LAYOUT) + b"".join(each.array.tobytes() for each in arrays)
+    return None if arrays is None else head(arrays, LAYOUT) + b"".join(each.entries() for each in arrays)
 
 
 def payload(points: Any, weights: Any = None, **records: Any) -> Payload:
@@ -118,11 +122,11 @@ def test_arrays_are_found_where_they_were_put(dtype: str, count: int) -> None:
     sent = payload(np.zeros((count, 2), dtype), np.ones(count, np.uint8), facts=np.zeros(2, np.float32))
     data = tightly(sent)
     assert data is not None
-    found = {place.name: place for place in places(data, LAYOUT, dim=2)}
+    found = {each.name: each for each in tight.found(data, LAYOUT, dim=2)}
     for name, array in {**sent.values, **sent.records}.items():
-        place = found[name]
-        assert (place.dtype, place.shape) == (array.dtype.name, array.shape)
-        assert data[place.start : place.stop] == array.tobytes()
+        each = found[name]
+        assert (each.dtype, each.shape) == (array.dtype, array.shape)
+        assert each.entries == array.tobytes()
     entries = sum(array.nbytes for array in {**sent.values, **sent.records}.values())
     sizes = 2 * (
         1 if count < 2**7 else 2 if count < 2**14 else 3
@@ -153,7 +157,7 @@ def test_no_run_of_bytes_claims_more_than_it_has() -> None:
     assert data is not None
     for end in range(len(data) - len(ROW)):
         with pytest.raises(ValueError, match=r"bytes|size"):
-            places(data[:end], LAYOUT, dim=2)
+            tight.found(data[:end], LAYOUT, dim=2)
     for endless in (b"\x81", b"\x81" + b"\xff" * 20, b"\x81\xff\xff\xff\xff\x7f"):
         with pytest.raises(ValueError, match=r"bytes|size"):
-            places(endless, LAYOUT, dim=2)
+            tight.found(endless, LAYOUT, dim=2)

@@ -50,6 +50,7 @@ UPLOADED = Layout(
     types={**PARCEL_TYPES, "forms": ("uint8",)},
     always=("rewards",),
     rest="rewards",
+    small=("points",),
 )
 CHAINED = Layout(records={"hashes": ("n",)})
 #: Which layout the payload of a message has; that of others, such as a whole belief, says its own names.

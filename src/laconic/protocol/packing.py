@@ -67,15 +67,14 @@ def widths(numbers: Ints) -> Ints:
 def pack(payload: Payload, layout: Layout | None, *, dim: int) -> bytes:
     """The payload as msgpack."""
     if layout is not None and (chosen := tight.chosen(payload, layout, dim=dim)) is not None:
-        entries = b"".join(_extension(0, b"", each.array).data for each in chosen)
-        return _encode(tight.head(chosen, layout) + entries)
+        return _encode(tight.head(chosen, layout) + b"".join(each.entries() for each in chosen))
     return _encode(_arranged(payload, layout, dim, _extension))
 
 
 def packed_size(payload: Payload, layout: Layout | None, *, dim: int) -> int:
     """len(pack(…)), without copying the arrays."""
     if layout is not None and (chosen := tight.chosen(payload, layout, dim=dim)) is not None:
-        length = len(tight.head(chosen, layout)) + sum(each.array.nbytes for each in chosen)
+        length = len(tight.head(chosen, layout)) + sum(each.size for each in chosen)
         return length + (2 if length < 2**8 else 3 if length < 2**16 else 5)
     lengths: list[int] = []
 
@@ -232,8 +231,8 @@ def _loosened(data: bytes, layout: Layout | None, dim: int) -> Payload:
     if layout is None or not layout.types:
         raise ValueError("a payload in one run of bytes, where none is expected")
     arrays: dict[str, np.ndarray] = {}
-    for name, dtype, shape, start, stop in tight.places(data, layout, dim=dim):
-        arrays[name] = _flat(CODES[np.dtype(dtype)], memoryview(data)[start:stop]).reshape(shape)
+    for name, dtype, shape, entries in tight.found(data, layout, dim=dim):
+        arrays[name] = _flat(CODES[dtype], entries).reshape(shape)
     values, records = (
         {name: arrays[name] for name in part if name in arrays} for part in (layout.values, layout.records)
     )

@@ -25,7 +25,7 @@ class Layout:
     A control field is a ``float``, which always takes the same bytes, or an ``int``, which takes as many as it needs.
     A layout that has no such fields, and says of every array which ``types`` its entries may have, is *tight*: all
     arrays travel in one run of bytes. Of these some are ``always`` there, and the ``rest`` of the bytes, whose length
-    nobody says, is one of them.
+    nobody says, is one of them. Those that are ``small`` travel in few bits an entry where that is shorter.
 
     >>> Layout(values={"points": ("n", "d"), "rewards": ("n",)}, control={"offset": int}).shapes
     (('n', 'd'), ('n',))
@@ -37,6 +37,7 @@ class Layout:
     types: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     always: tuple[str, ...] = ()
     rest: str | None = None
+    small: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.types and (self.control or set(self.types) != {*self.values, *self.records}):

@@ -30,6 +30,7 @@ RAW = Layout(
     },
     always=("rewards",),
     rest="rewards",
+    small=("points",),
 )
 
 

@@ -51,6 +51,7 @@ ATOMS = Layout(
     },
     always=("weights", "mean", "facts"),
     rest="mean",
+    small=("points", "weights", "mean"),
 )
 #: A coefficient of the mean beyond this many steps goes among the large ones; this mark stands in its place.
 LARGEST, ELSEWHERE = 127, -128

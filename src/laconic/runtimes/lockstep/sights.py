@@ -100,11 +100,13 @@ class Folded:
         return product_with_lower(rows, self.P)
 
     def _values(self, X: Floats) -> Floats:
-        return self.embedding.kernel(X, self.embedding.dictionary)
+        values: Floats = self.embedding.kernel(X, self.embedding.dictionary)
+        return values
 
     def _variance(self, X: Floats, K: Floats) -> Floats:
         f = lower_product(self.F, K.T).T
-        return np.maximum(self.embedding.prior(X) / self.lam - np.einsum("ij,ij->i", f, f), 0.0)
+        variance: Floats = np.maximum(self.embedding.prior(X) / self.lam - np.einsum("ij,ij->i", f, f), 0.0)
+        return variance
 
 
 def sight_of(belief: Belief) -> Sight:
