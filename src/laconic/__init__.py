@@ -12,6 +12,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from laconic.release import __version__ as __version__
+
 if TYPE_CHECKING:
     from laconic.algorithms import (
         Algorithm,
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
         Thompson,
     )
     from laconic.kernels import Gaussian, Kernel, Linear, Matern, Polynomial, RationalQuadratic
+    from laconic.papers.presets import preset
     from laconic.problems import (
         Catalogue,
         Cosine,
@@ -75,7 +78,6 @@ if TYPE_CHECKING:
     from laconic.suggestion import Suggestion, suggest, suggest_for
     from laconic.triggers import Always, Determinant, Every, Never, Trigger, Variance
 
-__version__ = "0.1.0"
 
 #: Where each public name lives; it is imported when first used, so that ``import laconic`` costs next to nothing.
 _HOMES = {
@@ -95,6 +97,7 @@ _HOMES = {
     "laconic.experiments.frontier": ("Frontier", "frontier"),
     "laconic.experiments.grid": ("grid",),
     "laconic.experiments.results": ("Results",),
+    "laconic.papers.presets": ("preset",),
     "laconic.exploration": (
         "UCB",
         "Chance",
@@ -218,6 +221,7 @@ __all__ = [
     "compare",
     "frontier",
     "grid",
+    "preset",
     "restore_client",
     "restore_server",
     "run",

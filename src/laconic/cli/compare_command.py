@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 def compare(
     problem: options.Problem = defaults.PROBLEM,
     algorithms: options.Algorithms = None,
+    preset: options.Preset = None,
     kernel: options.Kernel = None,
     gamma: options.Gamma = None,
     lam: options.Lam = None,
@@ -48,6 +49,7 @@ def compare(
     words = Words(
         problem=problem,
         algorithms=tuple(algorithms or ()),
+        preset=preset,
         clients=clients,
         rounds=rounds,
         seeds=seeds,

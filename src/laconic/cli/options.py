@@ -42,6 +42,15 @@ def _algorithms(*, default: object) -> Any:
 
 
 Algorithms = Annotated[list[str] | None, _algorithms(default=", ".join(defaults.ALGORITHMS))]
+Preset = Annotated[
+    str | None,
+    _option(
+        "--preset",
+        panel=LEARNING,
+        metavar="PAPER",
+        help="Algorithms with the settings of a paper instead of the defaults: [bold]li2022[/].",
+    ),
+]
 SweptAlgorithms = Annotated[list[str] | None, _algorithms(default="all, on all wires, over all knobs")]
 Kernel = Annotated[
     str | None,

@@ -15,6 +15,7 @@ from laconic.experiments.compare import prepare
 from laconic.experiments.config import ConfigFile, Experiment, read_config
 from laconic.experiments.frontier import knobs
 from laconic.experiments.parts import Draft, algorithm_from, as_algorithm, name_of, problem_from
+from laconic.papers.presets import preset
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class Words:
 
     problem: str = defaults.PROBLEM
     algorithms: Sequence[str] = ()
+    preset: str | None = None
     clients: int | None = None
     rounds: int | None = None
     seeds: int | None = None
@@ -91,7 +93,7 @@ def _first(*values: Any) -> Any:
 def _chosen(words: Words, *, file: ConfigFile | None, unless: Unless) -> list[Algorithm]:
     """The algorithms asked for, with the settings of the file where it has them and the defaults elsewhere."""
     written = [algorithm_from(table) for table in file.algorithms] if file else []
-    offered = written or unless.algorithms()
+    offered = preset(words.preset) if words.preset is not None else written or unless.algorithms()
     names = [name for given in words.algorithms for name in given.split(",") if name.strip()]
     if not names:
         return offered

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from laconic.algorithms import Algorithm
 from laconic.checks import require_one_of, require_whole
+from laconic.defaults import ALGORITHMS, CLIENTS, PROBLEM, RUNTIME, SEEDS
+from laconic.defaults import rounds as usual_rounds
 from laconic.errors import InputError
 from laconic.experiments.config import Experiment
 from laconic.experiments.folder import Folder
@@ -36,13 +38,13 @@ class Interrupted(KeyboardInterrupt):
 
 
 def compare(
-    algorithms: AlgorithmLike | Iterable[AlgorithmLike],
+    algorithms: AlgorithmLike | Iterable[AlgorithmLike] = ALGORITHMS,
     *,
-    problem: ProblemLike = "catalogue",
+    problem: ProblemLike = PROBLEM,
     clients: int | None = None,
     rounds: int | None = None,
-    seeds: int | Iterable[int] = 3,
-    runtime: str = "lockstep",
+    seeds: int | Iterable[int] = SEEDS,
+    runtime: str = RUNTIME,
     jobs: int | None = 1,
     progress: Watch | None = None,
     out: str | PathLike[str] | None = None,
@@ -50,8 +52,9 @@ def compare(
     """Run every setting of every algorithm on every seed of a problem, and gather the results.
 
     ``algorithms`` are values, classes or names, possibly with grids inside; ``problem`` is a value, a name or the path
-    of an ``.npz``. ``clients`` and ``rounds`` may be left to a problem that has sizes of its own. ``jobs`` runs at a
-    time take a process and a core each, also of what a notebook defines; 1 is this process, None as many as cores.
+    of an ``.npz``. ``clients`` and ``rounds`` are those of ``laconic compare`` where nothing is said, or what a problem
+    has of its own; `laconic.preset` has the settings of the paper. ``jobs`` runs at a time take a process
+    and a core each, also of what a notebook defines; 1 is this process, None as many as cores.
 
     With ``out`` every finished run is kept in that folder at once, and the same call goes on where an earlier one was
     stopped or killed; a folder with other results is refused. Ctrl-C raises `Interrupted`, which carries the finished
@@ -167,6 +170,8 @@ def _sizes(problem: Problem, *, clients: int | None, rounds: int | None) -> tupl
     limits = getattr(problem, "limits", None)
     if limits is not None:
         clients, rounds = limits(clients, rounds)
+    clients = CLIENTS if clients is None else clients
+    rounds = usual_rounds(name_of(problem, kind="problem")) if rounds is None else rounds
     require_whole("clients", clients, least=1)
     require_whole("rounds", rounds, least=1)
     assert clients is not None and rounds is not None

@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from laconic import __version__
 from laconic.algorithms import Algorithm
 from laconic.errors import InputError
 from laconic.experiments.parts import name_of, to_table
 from laconic.problems.base import Problem
+from laconic.release import __version__
 
 File = TypeVar("File", bound=msgspec.Struct)
 HEADER = f"# Rerun this comparison exactly with: laconic compare {{name}}\n# Written by laconic {__version__}.\n\n"

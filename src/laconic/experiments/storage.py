@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from laconic import __version__
 from laconic.errors import InputError
 from laconic.experiments.certified import QUANTITIES, SUMMARY, Certified
 from laconic.experiments.files import replace_file
 from laconic.experiments.grid import finite
 from laconic.experiments.results import Curve, Results, Row, Tuning
+from laconic.release import __version__
 
 if TYPE_CHECKING:
     from os import PathLike

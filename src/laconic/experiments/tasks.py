@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from laconic import __version__, registry
+from laconic import registry
 from laconic.algorithms import Algorithm
 from laconic.canonical import FORMAT, canonical, fingerprint, parts
 from laconic.errors import InputError
@@ -24,6 +24,7 @@ from laconic.experiments.identity import identity
 from laconic.experiments.parts import PATHS, is_listed, name_of, to_table
 from laconic.experiments.results import Results, Row, labels
 from laconic.problems.base import Problem
+from laconic.release import __version__
 
 
 @dataclass(frozen=True)
