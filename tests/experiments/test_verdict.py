@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pytest
 
+from laconic.experiments.results import Row
 from laconic.experiments.verdict import verdicts
 from tests.experiments.making import results, row
 
@@ -12,9 +16,14 @@ NEVER = row("NKernelUCB", regret=500.0)
 LINEAR = row("DisLinUCB", regret=700.0, scalars=200)
 
 
-def said(*rows: object) -> dict[bool, str]:
-    found = verdicts(results(*rows))  # type: ignore[arg-type]
-    return {held: "\n".join(str(v) for v in found if v.holds is held) for held in (True, False)}
+def _exact(text: str) -> str:
+    return re.sub(r" ± 0(\.0+)?\b", "", text)
+
+
+def said(*rows: Row, seeds: int = 2) -> dict[bool | None, str]:
+    """What is said of rows that are the same on all seeds, without deviations, as they are 0."""
+    found = verdicts(results(*(replace(each, seed=seed) for each in rows for seed in range(seeds))))
+    return {held: _exact("\n".join(str(v) for v in found if v.holds is held)) for held in (True, False, None)}
 
 
 def test_the_regime_that_the_algorithm_is_for_has_nothing_against_it() -> None:
@@ -121,3 +130,19 @@ def test_laconic_ucb_is_judged_by_bytes_and_regret_against_raw_sharing() -> None
     for short in (row("LaconicUCB", regret=300.0, bytes=640), row("LaconicUCB", regret=90.0, bytes=64_000)):
         assert "LaconicUCB falls short" in said(raw, short)[False]
     assert not any(said(row("LaconicUCB", regret=99.0, bytes=640, syncs=4)).values())
+
+
+def test_one_seed_tells_nothing_of_chance() -> None:
+    found = said(ALWAYS, EXACT, APPROX, NEVER, LINEAR, seeds=1)
+    assert found[True] == found[False] == ""
+    assert found[None].count("But one seed tells nothing of chance") == 4
+
+
+def test_what_chance_may_have_made_is_too_close_to_tell() -> None:
+    noisy = [row("ApproxDisKernelUCB", regret=regret, scalars=600, dictionary=5, syncs=3) for regret in (60.0, 200.0)]
+    rows = [replace(each, seed=seed) for seed in (0, 1) for each in (EXACT, noisy[seed])]
+    found = verdicts(results(*rows))
+    doubtful = [str(each) for each in found if each.holds is None]
+    assert len(doubtful) == 1
+    assert "nearly as well" in doubtful[0]
+    assert "on 2 seeds that is too close to tell (paired t interval, 95%)" in doubtful[0]

@@ -205,4 +205,4 @@ def as_json(value: object) -> str:
 
 def mark(verdict: Verdict) -> str:
     """A verdict with a sign for what holds and what does not."""
-    return f"{'✓' if verdict.holds else '!'} {verdict}"
+    return f"{'?' if verdict.holds is None else '✓' if verdict.holds else '!'} {verdict}"

@@ -1,10 +1,14 @@
-"""What a comparison shows and what it does not, in sentences with numbers computed from its results."""
+"""What a comparison shows and what it does not, in sentences with numbers computed from its results.
+
+A sentence rests on a paired t interval over seeds (`laconic.experiments.paired`) and says so where that leaves it open.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from laconic.experiments.paired import FEWEST, LEVEL, Answer, all_of, at_most, below
 from laconic.experiments.results import Group, Results
 from laconic.report.table import amount, count, spread
 
@@ -17,13 +21,24 @@ FRACTION = 0.5  # less than this share of the scalars counts as saving communica
 
 @dataclass(frozen=True)
 class Verdict:
-    """One sentence about a comparison; ``holds`` is False where it departs from what the algorithm is for."""
+    """One sentence about a comparison.
+
+    ``holds`` is False where it departs from what the algorithm is for, and None where the seeds do not tell.
+    """
 
     text: str
-    holds: bool
+    holds: bool | None
 
     def __str__(self) -> str:
         return self.text
+
+
+def _judged(text: str, *, holds: bool, answer: Answer, seeds: int) -> Verdict:
+    """A sentence as the means have it, with what chance leaves of it."""
+    if answer != "too close to tell":
+        return Verdict(text, holds=holds)
+    told = "one seed tells nothing of chance" if seeds < FEWEST else f"on {seeds} seeds that is too close to tell"
+    return Verdict(f"{text} But {told} (paired t interval, {LEVEL:.0%}).", holds=None)
 
 
 def verdicts(results: Results) -> list[Verdict]:
@@ -61,7 +76,11 @@ def _lean(best: dict[str, Group]) -> Iterator[Verdict]:
     sent = f"{mine} against {others} of {raw.label} ({_share(share)})"
     regret = f"regret {_regret(lean)} against {_regret(raw)} ({ratio:.2f} ×)"
     holds = share < FRACTION and ratio <= NEAR
-    yield Verdict(f"{LEAN} {'said little and learnt well' if holds else 'falls short'}: {sent}, {regret}.", holds=holds)
+    answer = all_of(
+        [at_most(lean, raw, metric="bytes", factor=FRACTION), at_most(lean, raw, metric="regret", factor=NEAR)]
+    )
+    text = f"{LEAN} {'said little and learnt well' if holds else 'falls short'}: {sent}, {regret}."
+    yield _judged(text, holds=holds, answer=answer, seeds=len(lean.rows))
 
 
 def _is_silent(group: Group) -> bool:
@@ -83,11 +102,15 @@ def _communication(approx: Group, *, best: dict[str, Group], results: Results) -
     whom = "sending every point to everyone" if rival is None else rival.label
     sent = _mean(approx, "scalars")
     numbers = f"{amount(sent)} scalars against {amount(cost)} of {whom} ({_share(sent / cost)})"
-    if sent < FRACTION * cost:
-        yield Verdict(f"{APPROX} saved communication: {numbers}.", holds=True)
-        return
+    answer = below(approx, FRACTION * cost, metric="scalars")
+    if rival is not None:
+        answer = at_most(approx, rival, metric="scalars", factor=FRACTION)
+    saved = sent < FRACTION * cost
     worth = "sent more than" if sent >= cost else "saved little against"
-    yield Verdict(f"{APPROX} {worth} raw sharing: {numbers}. {_rule(approx, results=results)}", holds=False)
+    text = f"{APPROX} {worth} raw sharing: {numbers}. {_rule(approx, results=results)}"
+    if saved:
+        text = f"{APPROX} saved communication: {numbers}."
+    yield _judged(text, holds=saved, answer=answer, seeds=len(approx.rows))
 
 
 def _share(ratio: float) -> str:
@@ -116,14 +139,14 @@ def _closeness(approx: Group, *, best: dict[str, Group]) -> Iterator[Verdict]:
         return
     ratio = _mean(approx, "regret") / _mean(reference, "regret")
     numbers = f"{_regret(approx)} against {_regret(reference)} of {reference.label} ({ratio:.2f} ×)"
-    if ratio <= NEAR:
-        yield Verdict(f"{APPROX} learnt nearly as well as raw sharing: regret {numbers}.", holds=True)
-    else:
-        yield Verdict(
+    text = f"{APPROX} learnt nearly as well as raw sharing: regret {numbers}."
+    if ratio > NEAR:
+        text = (
             f"{APPROX} learnt clearly less than raw sharing: regret {numbers}. "
-            "A larger qbar (more points in the dictionary) or a smaller D (more syncs) brings it closer, at a price.",
-            holds=False,
+            "A larger qbar (more points in the dictionary) or a smaller D (more syncs) brings it closer, at a price."
         )
+    answer = at_most(approx, reference, metric="regret", factor=NEAR)
+    yield _judged(text, holds=ratio <= NEAR, answer=answer, seeds=len(approx.rows))
 
 
 def _distance(approx: Group, *, best: dict[str, Group]) -> Iterator[Verdict]:
@@ -134,12 +157,11 @@ def _distance(approx: Group, *, best: dict[str, Group]) -> Iterator[Verdict]:
             continue
         ratio = _mean(best[name], "regret") / mine
         numbers = f"regret {_regret(best[name])}, {ratio:.2f} × that of {APPROX}"
-        if ratio >= FAR:
-            yield Verdict(f"{name} is far behind: {numbers}.", holds=True)
-        elif ratio < 1:
-            yield Verdict(f"{name} is ahead: {numbers}.{_why(name, best=best)}", holds=False)
-        else:
-            yield Verdict(f"{name} is not far behind: {numbers}.{_why(name, best=best)}", holds=False)
+        text = f"{name} is far behind: {numbers}."
+        if ratio < FAR:
+            text = f"{name} is {'ahead' if ratio < 1 else 'not far behind'}: {numbers}.{_why(name, best=best)}"
+        answer = at_most(approx, best[name], metric="regret", factor=1 / FAR)
+        yield _judged(text, holds=ratio >= FAR, answer=answer, seeds=len(approx.rows))
 
 
 def _why(name: str, *, best: dict[str, Group]) -> str:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from laconic.experiments.conduct import Panel
 from laconic.experiments.frontier import WAITING
+from laconic.experiments.paired import Answer, all_of, at_most
 from laconic.experiments.results import Group
 from laconic.experiments.tuning import best_of
 from laconic.experiments.verdict import LEAN as OURS
 from laconic.papers.evidence import RANDOM, that_count
-from laconic.papers.paired import Answer, all_of, at_most
 from laconic.report.table import amount, spread
 
 HOW = (

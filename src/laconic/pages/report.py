@@ -8,6 +8,7 @@ from datetime import date
 
 from laconic.experiments.conduct import Outcome, Panel
 from laconic.experiments.naming import duration, portable
+from laconic.experiments.paired import TEST
 from laconic.experiments.results import Group
 from laconic.experiments.tuning import best_of
 from laconic.pages.drawing import Drawings, algorithms_of
@@ -16,7 +17,6 @@ from laconic.pages.section import chip, legend, section
 from laconic.pages.setup import setup
 from laconic.papers.claims import CLAIMS, Finding, findings, untested
 from laconic.papers.evidence import RULE, is_rehearsal
-from laconic.papers.paired import TEST
 from laconic.report.explained import frontier_explained
 from laconic.report.markup import Markup, join, table, tag
 from laconic.report.page import chart, document

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 
 from laconic.experiments.conduct import Outcome, Panel
 from laconic.experiments.naming import TUNED, setting
+from laconic.experiments.paired import TEST
 from laconic.experiments.results import Group
 from laconic.experiments.tuning import best_of, held_out
 from laconic.pages.drawing import algorithms_of
 from laconic.pages.placing import HOW, standing
 from laconic.papers.claims import CLAIMS, Finding, findings, untested
 from laconic.papers.evidence import RULE, is_rehearsal, set_aside
-from laconic.papers.paired import TEST
 from laconic.report.table import NOTHING, amount, number, spread
 
 

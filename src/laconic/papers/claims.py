@@ -13,11 +13,11 @@ from typing import Literal
 
 from laconic.experiments.conduct import Panel
 from laconic.experiments.naming import TUNED, setting, symbol
+from laconic.experiments.paired import FEWEST, LEVEL, Answer, all_of, at_most, ratio
 from laconic.experiments.results import Group, Results
 from laconic.experiments.tuning import best_of, held_out
 from laconic.experiments.verdict import ALWAYS, APPROX, EXACT, FRACTION, LINEAR, NEAR, NEVER
 from laconic.papers.evidence import evidence, that_count
-from laconic.papers.paired import FEWEST, LEVEL, Answer, all_of, at_most, ratio
 from laconic.report.table import amount, number, spread
 
 LITTLE = 0.1  # of DisKernelUCB's scalars: what counts as communicating little

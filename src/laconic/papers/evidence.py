@@ -6,10 +6,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from laconic.experiments.conduct import Outcome, Panel
+from laconic.experiments.paired import FEWEST, at_most
 from laconic.experiments.results import Group, Results
 from laconic.experiments.tuning import best_of
 from laconic.experiments.verdict import ALWAYS, APPROX, EXACT, LEAN, LINEAR
-from laconic.papers.paired import FEWEST, at_most
 
 RANDOM = "Random"
 SHARING = (ALWAYS, EXACT, APPROX, LINEAR, LEAN)  # those that are there to sync

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from laconic.experiments.paired import Answer, all_of, at_most, interval, ratio
 from laconic.experiments.results import Group
-from laconic.papers.paired import Answer, all_of, at_most, interval, ratio
 from tests.experiments.making import row
 
 REGRETS = st.lists(st.integers(1, 1000).map(lambda n: n / 8), min_size=6, max_size=6)

@@ -42,10 +42,18 @@ class Interval:
 def at_most(one: Group, other: Group, *, metric: str, factor: float = 1.0, strictly: bool = False) -> Answer:
     """Whether the one's mean is at most a factor of the other's, or strictly less."""
     mine, theirs = _paired(one, other, metric=metric)
-    found = interval(mine - factor * theirs)
-    if found.low == found.high == 0.0:  # the same on every seed
+    return _answer(interval(mine - factor * theirs), strictly=strictly)
+
+
+def _answer(difference: Interval, *, strictly: bool) -> Answer:
+    if difference.low == difference.high == 0.0:  # the same on every seed
         return "fails" if strictly else "holds"
-    return "holds" if found.high < 0 else "fails" if found.low > 0 else "too close to tell"
+    return "holds" if difference.high < 0 else "fails" if difference.low > 0 else "too close to tell"
+
+
+def below(one: Group, bound: float, *, metric: str) -> Answer:
+    """Whether the one's mean is below a bound."""
+    return _answer(interval(np.array([float(getattr(row, metric)) for row in one.rows]) - bound), strictly=True)
 
 
 def all_of(answers: Iterable[Answer]) -> Answer:
