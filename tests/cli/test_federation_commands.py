@@ -41,7 +41,7 @@ def test_a_federation_is_read_from_its_file_with_paths_relative_to_it(tmp_path: 
     federation = read_federation(tmp_path / "federation.toml")
     serving = federation.serving
     assert federation.algorithm.plan(3).table["kernel.gamma"] == 0.5
-    assert serving.allowed == {"a", "b"}
+    assert serving.allowed == frozenset({"a", "b"})
     assert (serving.patience.seconds, serving.patience.quorum, serving.limits.members) == (3.0, 1, 10)
     with federation.coordinator() as there:
         assert there.is_ready

@@ -318,7 +318,7 @@ class Agent:
     def _hand_back(self, work: Work, result: Any) -> None:
         while not self._closed.is_set():
             try:
-                outcome = self._diary.happen(lambda client: client.done(work, result))
+                outcome = self._diary.happen(lambda client: client.done(work, result), lazy=True)
             except StateError as error:
                 log.error("what came of work could not be stored", extra={"agent": self.name, "reason": str(error)})
                 self._closed.wait(1.0)
