@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -10,9 +12,10 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
+from scipy.linalg import solve_triangular
 from scipy.spatial.distance import cdist
 
 from benchmarks.clock import timed
@@ -32,7 +35,7 @@ class Sizes:
     """How much is measured."""
 
     dictionary: int = 200
-    choices: int = 2000
+    choices: int = 5000
     observations: int = 300
     agents: int = 8
     syncs: int = 5
@@ -50,40 +53,42 @@ class Service:
 
     def measure(self, *, quick: bool, repeat: int | None) -> list[Result]:
         sizes = QUICK if quick else Sizes()
-        with tempfile.TemporaryDirectory() as folder, _federation(Path(folder), sizes) as (_, agents):
-            one, other, *_ = agents
-            return [
-                *_choosing(one, other, sizes),
-                *_observing(one, Path(folder), sizes),
-                _syncing(agents, sizes),
-            ]
+        with tempfile.TemporaryDirectory() as folder:
+            results = [*_beside(Path(folder), sizes, quick=quick)]
+            with _federation(Path(folder), sizes) as agents:
+                return [*results, _syncing(agents, sizes)]
+
+
+def _joined(address: str, folder: Path, name: str, **options: Any) -> Agent:
+    state = folder / f"{name}.db"
+    return Agent.join(address, name=name, state=state, insecure=True, algorithm=ALGORITHM, dim=DIM, seed=0, **options)
+
+
+def _beside(folder: Path, sizes: Sizes, *, quick: bool) -> Iterator[Result]:
+    """An agent in this process, and the rest of its federation in another, as it would be."""
+    command = [sys.executable, "-m", "benchmarks.service", str(folder), "quick" if quick else "whole"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as others:
+        assert others.stdout is not None
+        assert others.stdin is not None
+        with _joined(others.stdout.readline().strip(), folder, "one") as one:
+            one.flush()
+            yield from _choosing(one, others.stdin, sizes)
+            yield from _observing(one, folder, sizes)
+        others.stdin.close()
 
 
 @contextmanager
-def _federation(folder: Path, sizes: Sizes) -> Iterator[tuple[Coordinator, list[Agent]]]:
+def _federation(folder: Path, sizes: Sizes) -> Iterator[list[Agent]]:
+    """A coordinator and agents that share a dictionary."""
     draw = np.random.default_rng(0)
     serving = Serving(bind="127.0.0.1:0", insecure=True)
     with ExitStack() as stack:
-        there = Coordinator(ALGORITHM.plan(DIM), state=folder / "c.db", serving=serving)
-        stack.enter_context(there)
-        agents = [
-            stack.enter_context(
-                Agent.join(
-                    *(there.address,),
-                    name=f"{i}",
-                    state=folder / f"{i}.db",
-                    insecure=True,
-                    seed=0,
-                    algorithm=ALGORITHM,
-                    dim=DIM,
-                )
-            )
-            for i in range(sizes.agents)
-        ]
+        there = stack.enter_context(Coordinator(ALGORITHM.plan(DIM), state=folder / "c.db", serving=serving))
+        agents = [stack.enter_context(_joined(there.address, folder, f"{i}")) for i in range(sizes.agents)]
         agents[0].learn(draw.uniform(-0.25, 0.25, (sizes.dictionary, DIM)), draw.normal(size=sizes.dictionary))
         for agent in agents:
             agent.flush()
-        yield there, agents
+        yield agents
 
 
 def _sets() -> list[Floats]:
@@ -102,39 +107,33 @@ def _times(call: Callable[[Any], object], inputs: list[Any]) -> Floats:
 
 
 def _bare(agent: Agent) -> Callable[[Floats], int]:
-    """The arithmetic of a choice: kernel values, coordinates, the tail's rows, the largest index."""
+    """The arithmetic of a choice: kernel values, two triangular solves, the tail's rows, the largest index."""
     S = agent.look(lambda client: client.learner.belief).embedding.dictionary
     draw = np.random.default_rng(2)
-    P, Q = draw.normal(size=(len(S), len(S))), draw.normal(size=(20, len(S)))
+    L = np.linalg.cholesky(np.eye(len(S)) + np.exp(-GAMMA * cdist(S, S, "sqeuclidean")))
+    Q = draw.normal(size=(20, len(S)))
     beta, rho = draw.normal(size=len(S)), draw.normal(size=20)
 
     def choose(X: Floats) -> int:
-        v = np.exp(-GAMMA * cdist(X, S, "sqeuclidean")) @ P
+        z = solve_triangular(L, np.exp(-GAMMA * cdist(S, X, "sqeuclidean")), lower=True, check_finite=False)
+        v = solve_triangular(L, z, lower=True, check_finite=False).T
         c = v @ Q.T
         mean = v @ beta + c @ rho
-        variance = 1.0 + np.einsum("ij,ij->i", v, v) - np.einsum("ij,ij->i", c, c)
+        variance = 1.0 - np.einsum("ij,ij->j", z, z) + np.einsum("ij,ij->i", v, v) - np.einsum("ij,ij->i", c, c)
         return int(np.argmax(mean + np.sqrt(np.abs(variance))))
 
     return choose
 
 
-def _choosing(one: Agent, other: Agent, sizes: Sizes) -> Iterator[Result]:
-    sets, stop = _sets(), threading.Event()
+def _choosing(one: Agent, others: IO[str], sizes: Sizes) -> Iterator[Result]:
+    sets = _sets()
     for X in sets[:20]:
         one.observe(one.choose(X), 0.1)
     asked = [sets[i % len(sets)] for i in range(sizes.choices)]
     bare, alone = _times(_bare(one), asked), _times(one.choose, asked)
-
-    def keep_syncing() -> None:
-        while not stop.is_set():
-            other.learn(sets[0][:1], [0.1])
-            other.flush()
-
-    syncing = threading.Thread(target=keep_syncing)
-    syncing.start()
+    print("go", file=others, flush=True)
     during = _times(one.choose, asked)
-    stop.set()
-    syncing.join()
+    print("rest", file=others, flush=True)
     yield _result("service-choose", "the bare computation, p50", alone, bare, most=3.0, percent=50)
     yield _result("service-choose-p99", "the same without syncs, p99", during, alone, most=3.0, percent=99)
 
@@ -147,25 +146,17 @@ def _observing(agent: Agent, folder: Path, sizes: Sizes) -> Iterator[Result]:
         stack.callback(bare.close)
         for line in ("PRAGMA journal_mode=WAL", "PRAGMA synchronous=FULL", "CREATE TABLE r (n INTEGER PRIMARY KEY, d)"):
             bare.execute(line)
-        grouped = stack.enter_context(
-            Agent.join(
-                *("127.0.0.1:1",),
-                name="grouped",
-                state=folder / "grouped.db",
-                insecure=True,
-                group_commit=0.05,
-                algorithm=ALGORITHM,
-                dim=DIM,
-            )
-        )
+        grouped = stack.enter_context(_joined("127.0.0.1:1", folder, "grouped", group_commit=0.05))
 
         def insert(_: object) -> None:
             bare.execute("BEGIN IMMEDIATE")
             bare.execute("INSERT INTO r (d) VALUES (?)", (data,))
             bare.execute("COMMIT")
 
-        inserted = _times(insert, [None] * sizes.observations)
-        durable = _times(lambda pick: agent.observe(pick, 0.1), [agent.choose(X) for _ in range(sizes.observations)])
+        durable, inserted = np.zeros(sizes.observations), np.zeros(sizes.observations)
+        for place in range(sizes.observations):  # in turn, as a disk is not the same from one second to the next
+            inserted[place] = _times(insert, [None])[0]
+            durable[place] = _times(lambda pick: agent.observe(pick, 0.1), [agent.choose(X)])[0]
         early = _times(lambda pick: grouped.observe(pick, 0.1), [grouped.choose(X) for _ in range(sizes.observations)])
     yield _result("service-observe", "an insert and a commit of the same bytes", durable, inserted, most=2.0)
     yield _result("service-group-commit", "observe without it", early, durable, most=0.1)
@@ -232,3 +223,33 @@ def _result(name: str, against: str, own: Floats, floor: Floats, *, most: float,
         targets=(Target("ratio", most),),
         details={"microseconds": round(1e6 * cost, 1), "floor_microseconds": round(1e6 * least, 1)},
     )
+
+
+def host(folder: Path, sizes: Sizes) -> None:
+    """Be a coordinator and another agent for whoever started this: it syncs between the words ``go`` and ``rest``."""
+    serving = Serving(bind="127.0.0.1:0", insecure=True)
+    draw = np.random.default_rng(0)
+    with ExitStack() as stack:
+        there = stack.enter_context(Coordinator(ALGORITHM.plan(DIM), state=folder / "host.db", serving=serving))
+        agent = stack.enter_context(_joined(there.address, folder, "host-agent"))
+        agent.learn(draw.uniform(-0.25, 0.25, (sizes.dictionary, DIM)), draw.normal(size=sizes.dictionary))
+        agent.flush()
+        print(there.address, flush=True)
+        going, over = threading.Event(), threading.Event()
+        syncing = threading.Thread(target=_keep_syncing, args=(agent, going, over))
+        syncing.start()
+        for word in sys.stdin:
+            going.set() if word.strip() == "go" else going.clear()
+        over.set()
+        going.set()
+        syncing.join()
+
+
+def _keep_syncing(agent: Agent, going: threading.Event, over: threading.Event) -> None:
+    while going.wait() and not over.is_set():
+        agent.learn(_sets()[0][:1], [0.1])
+        agent.flush()
+
+
+if __name__ == "__main__":
+    host(Path(sys.argv[1]), QUICK if sys.argv[2] == "quick" else Sizes())
