@@ -202,7 +202,7 @@ class Agent:
         return {each: max(0.0, now - self._made.get(each, now)) for each in waiting}
 
     def flush(self, timeout: float = 30.0) -> None:
-        """Share all observations now, take in what others have, and wait for that."""
+        """Share all observations now, and wait until the coordinator has answered with what others have."""
         require_positive("timeout", timeout)
         self._require_open()
         until = time.monotonic() + timeout
