@@ -8,6 +8,7 @@ from typing import Protocol
 from benchmarks.beside import BesideLoopback, BesideSmall, Sweep
 from benchmarks.cases import RunCase
 from benchmarks.result import Result, Target
+from benchmarks.service import Service
 from benchmarks.startup import StartUp
 from benchmarks.threads import Threads
 from laconic import (
@@ -93,6 +94,7 @@ def _others() -> list[Benchmark]:
         BesideLoopback("loopback-diskernel", RunCase("diskernel", DisKernelUCB(), Cosine(), clients=30, rounds=30)),
         Threads("threads-approx", RunCase("approx", approx(), Cosine())),
         Threads("threads-diskernel", RunCase("diskernel", DisKernelUCB(), Cosine(), clients=50, rounds=50)),
+        Service(),
     ]
 
 

@@ -17,6 +17,7 @@ from laconic import Agent, ApproxDisKernelUCB, DisKernelUCB, Gaussian, LaconicUC
 from laconic.algorithms import Algorithm
 from laconic.errors import InputError, LinkError, StateError, StateInUse
 from laconic.protocol.outcome import Work
+from laconic.protocol.roster import Patience
 from laconic.protocol.session import Wants
 from laconic.runtimes.service import store as stores
 from laconic.runtimes.service.coordinator import Coordinator
@@ -438,3 +439,32 @@ def test_a_flush_is_asked_for_again_when_a_sync_went_on_without_its_agent(tmp_pa
         agent._diary.client.session = replace(session, wants=Wants.FLUSH, goal=3)  # as `Released` leaves it
         agent.flush()
         assert agent.status().covered == 3
+
+
+def test_a_disk_that_fills_up_in_the_middle_of_syncs_ends_the_link_and_everything_comes_later(tmp_path: Path) -> None:
+    with (
+        coordinator(tmp_path, patience=Patience(seconds=1.0)) as there,
+        joined(there, tmp_path) as full,
+        joined(there, tmp_path, name="b") as other,
+    ):
+        full.learn(ARMS, [1.0, 2.0, 3.0])
+        full.flush()
+        connection = full._diary.store._connection
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        with full._diary._disk:
+            connection.execute(f"PRAGMA max_page_count={pages}")
+        for step in range(3):
+            other.learn(np.random.default_rng(step).uniform(-1, 1, (400, 2)), np.full(400, float(step)))
+            other.flush()
+        until(lambda: full._diary.failing is not None)
+        assert full.choose(ARMS).arm in range(3)
+        assert full.status().observations == 3
+        with full._diary._disk:
+            connection.execute(f"PRAGMA max_page_count={pages + 10_000}")
+        full.learn(ARMS, [4.0, 5.0, 6.0])
+        full.reconnect()
+        full.flush(timeout=60.0)
+        until(lambda: full.status().epoch == other.status().epoch)
+        assert full.status().covered == 6
+    with lonely(tmp_path) as again:
+        assert again.status().observations == 6

@@ -216,7 +216,7 @@ def test_statistics_that_cannot_be_harm_only_their_sender(kind: str, tmp_path: P
         assert not flushed.is_alive()
         assert agent.status().covered == 3
         assert [each["observations"] for each in there.status()["members"]] == [3, 0]
-        alone = FiniteBelief.empty(embedding=LinearEmbedding(2), lam=1.0)
+        alone = FiniteBelief.empty(embedding=LinearEmbedding(2), lam=there.plan.belief.lam)
         alone = alone.with_statistics(
             Statistics.of(alone.coordinates, np.array(ARMS), np.array([1.0, 0.5, 0.2])), added=True
         )
@@ -242,10 +242,10 @@ def test_no_more_members_and_links_than_are_allowed(tmp_path: Path) -> None:
         with joined(there, tmp_path, name="b") as two:
             until(lambda: "no more are allowed" in (two.status().link_error or ""))
         until(lambda: there.links == 1)
-        with raw(there) as first, raw(there) as second:
-            first.send(b"lc\x02")
-            second.send(b"lc\x02")
-            assert grpc.StatusCode.RESOURCE_EXHAUSTED in {first.ended()[0], second.ended()[0]}
+        with raw(there):
+            until(lambda: there.links == 2)
+            with raw(there) as one_too_many:
+                assert one_too_many.ended()[0] is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert one.status().linked
 
 

@@ -89,7 +89,7 @@ def agree(there: Coordinator, agents: list[Agent]) -> None:
     own = {agent.name: agent.status().observations for agent in agents}
     until(lambda: {agent.name: agent.status().shared for agent in agents} == own)
     if there.plan.digest is not None:
-        assert {each["name"]: each["observations"] for each in there.status()["members"]} == own
+        until(lambda: {each["name"]: each["observations"] for each in there.status()["members"]} == own)
         assert there.status()["log"] == sum(own.values())
     else:
         until(lambda: {mark(agent) for agent in agents} == {belief_hash(there.desk.server.belief)})

@@ -202,7 +202,7 @@ class Agent:
         return {each: max(0.0, now - self._made.get(each, now)) for each in waiting}
 
     def flush(self, timeout: float = 30.0) -> None:
-        """Share all observations now, take in what others have, and wait for that."""
+        """Share all observations now, and wait until the coordinator has answered with what others have."""
         require_positive("timeout", timeout)
         self._require_open()
         until = time.monotonic() + timeout
@@ -318,7 +318,7 @@ class Agent:
     def _hand_back(self, work: Work, result: Any) -> None:
         while not self._closed.is_set():
             try:
-                outcome = self._diary.happen(lambda client: client.done(work, result))
+                outcome = self._diary.happen(lambda client: client.done(work, result), lazy=True)
             except StateError as error:
                 log.error("what came of work could not be stored", extra={"agent": self.name, "reason": str(error)})
                 self._closed.wait(1.0)

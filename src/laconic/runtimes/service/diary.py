@@ -38,6 +38,7 @@ class Entry:
     before: Client  # what to go back to if it cannot be written
     answered: bool = False  # whether somebody was told that it happened before it was written
     written: bool = False
+    performed: bool = False  # whether its effects were seen before it was written, which only work may be
     error: StateError | None = None
 
     @property
@@ -77,11 +78,13 @@ class Diary:
         event: Callable[[Client], Outcome[Up]],
         *,
         early: bool = False,
+        lazy: bool = False,
         linked: Callable[[], Any] | None = None,
     ) -> Outcome[Up]:
         """Let an event happen, and wait until it is written; with ``early`` somebody else will write it.
 
-        ``linked`` gives the link that there is from this event on.
+        A ``lazy`` one that sends nothing is left to others too, but nobody counts on it: if it cannot be written it did
+        not happen, and its link ends. ``linked`` gives the link that there is from this event on.
         """
         with self._brief:
             before = copy(self.client)
@@ -89,8 +92,11 @@ class Diary:
             if linked is not None:
                 self.link = linked()
             entry = Entry(outcome.keep, outcome, self.link, before, answered=early)
+            entry.performed = lazy and not outcome.send
             self._queue.append(entry)
-        if not early:
+        if entry.performed:
+            self._perform(entry)  # work is pure: what it comes to is written after what it is owed for
+        elif not early:
             self._wait_for(entry)
         return outcome
 
@@ -131,7 +137,8 @@ class Diary:
         self.failing = None
         for entry in entries:
             entry.written = True
-            self._perform(entry)
+            if not entry.performed:
+                self._perform(entry)
 
     def _fail(self, entries: list[Entry], error: StateError) -> None:
         with self._brief:
@@ -153,6 +160,8 @@ class Diary:
                 self.client.learner.recall(entry.decided)
             else:
                 entry.error = error
+            if entry.performed and entry.link is not None:
+                entry.link.end(f"what came on it could not be stored: {error}")
         decisions = [each for each in entries if each.decided is not None]
         self._queue.extend(Entry(each.records, Outcome(), None, copy(self.client)) for each in decisions)
 

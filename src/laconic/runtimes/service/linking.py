@@ -234,7 +234,7 @@ class Linking:
         if isinstance(message, SetAside) and message.final:
             self.rest(f"{message.reason}; call reconnect() to take the place back")
         try:
-            outcome = self._owner.happen(lambda client: client.receive(message))
+            outcome = self._owner.happen(lambda client: client.receive(message), lazy=True)
         except ProtocolError as error:
             link.is_refused = True
             raise LinkError(str(error)) from None
