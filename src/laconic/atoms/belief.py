@@ -9,7 +9,7 @@ from laconic.beliefs import FiniteBelief, NystromEmbedding, Statistics
 from laconic.checks import finite_array, require_positive
 from laconic.errors import InputError
 from laconic.kernels import Kernel
-from laconic.linalg import lower_cholesky
+from laconic.linalg import lower_cholesky, ridged
 
 
 def weighted_gram(Z: Floats, weights: Floats) -> Floats:
@@ -30,7 +30,7 @@ def belief_of(
     embedding = NystromEmbedding(kernel=kernel, dictionary=atoms[spanning])
     own = embedding.root.T if spanning.all() else embedding.embed(atoms)  # L_S⁻¹K is L_Sᵀ where all are in S
     gram = weighted_gram(own, weights)
-    factor = lower_cholesky(gram + lam * np.eye(len(gram)))
+    factor = lower_cholesky(ridged(gram, lam))
     prior = float(weights @ embedding.prior(atoms))
     moment = factor @ c
     # No rewards stand behind these sums; this is the least Σy² with which they could.
