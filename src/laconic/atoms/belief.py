@@ -36,7 +36,9 @@ def belief_of(
     # No rewards stand behind these sums; this is the least Σy² with which they could.
     squares = float(np.max(moment**2 / np.maximum(np.diagonal(gram), 1e-300), initial=0.0))
     statistics = Statistics(gram=gram, moment=moment, prior=prior, count=count, squares=squares)
-    return FiniteBelief(embedding=embedding, lam=lam, statistics=statistics)
+    belief = FiniteBelief(embedding=embedding, lam=lam, statistics=statistics)
+    vars(belief)["factor"] = factor  # which it would compute again
+    return belief
 
 
 def _checked(atoms: Floats, weights: Floats, c: Floats, spanning: Bools) -> tuple[Floats, Floats, Floats]:
