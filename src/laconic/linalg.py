@@ -47,6 +47,13 @@ def _lifted_cholesky(A: Floats, largest: float) -> Floats:
     )
 
 
+def ridged(A: Floats, lam: float) -> Floats:
+    """A + λI."""
+    found = np.array(A, dtype=np.float64)
+    found.flat[:: len(A) + 1] += lam
+    return found
+
+
 def reversed_cholesky(A: Floats, *, largest: float = 0.0) -> Floats:
     """A lower triangular C with CᵀC = A: the factor from the last row on; see `lower_cholesky`."""
     backwards = lower_cholesky(np.ascontiguousarray(A[::-1, ::-1]), largest=largest)

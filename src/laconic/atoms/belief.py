@@ -9,7 +9,7 @@ from laconic.beliefs import FiniteBelief, NystromEmbedding, Statistics
 from laconic.checks import finite_array, require_positive
 from laconic.errors import InputError
 from laconic.kernels import Kernel
-from laconic.linalg import lower_cholesky
+from laconic.linalg import lower_cholesky, ridged
 
 
 def weighted_gram(Z: Floats, weights: Floats) -> Floats:
@@ -30,13 +30,15 @@ def belief_of(
     embedding = NystromEmbedding(kernel=kernel, dictionary=atoms[spanning])
     own = embedding.root.T if spanning.all() else embedding.embed(atoms)  # L_S⁻¹K is L_Sᵀ where all are in S
     gram = weighted_gram(own, weights)
-    factor = lower_cholesky(gram + lam * np.eye(len(gram)))
+    factor = lower_cholesky(ridged(gram, lam))
     prior = float(weights @ embedding.prior(atoms))
     moment = factor @ c
     # No rewards stand behind these sums; this is the least Σy² with which they could.
     squares = float(np.max(moment**2 / np.maximum(np.diagonal(gram), 1e-300), initial=0.0))
     statistics = Statistics(gram=gram, moment=moment, prior=prior, count=count, squares=squares)
-    return FiniteBelief(embedding=embedding, lam=lam, statistics=statistics)
+    belief = FiniteBelief(embedding=embedding, lam=lam, statistics=statistics)
+    vars(belief)["factor"] = factor  # which it would compute again
+    return belief
 
 
 def _checked(atoms: Floats, weights: Floats, c: Floats, spanning: Bools) -> tuple[Floats, Floats, Floats]:

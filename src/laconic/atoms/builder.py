@@ -11,7 +11,7 @@ from laconic.arrays import Bools, Floats, Ints
 from laconic.atoms.settings import Atoms
 from laconic.atoms.weighing import SINGLE, Singles, Weighing, row_squares
 from laconic.atoms.whitened import Whitened
-from laconic.linalg import lower_cholesky, product_with_lower, solve_lower
+from laconic.linalg import lower_cholesky, product_with_lower, ridged, solve_lower
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ def mean_missed(whitened: Whitened, rows: Ints) -> float:
     gram = seen.T @ seen
     # A ridge that is all but nothing stands in for the rank: h − YᵀY(YᵀY + εI)⁻¹h = ε(YᵀY + εI)⁻¹h.
     epsilon = 1e-13 * float(np.trace(gram)) / max(len(gram), 1)
-    factor = lower_cholesky(gram + max(epsilon, 1e-300) * np.eye(len(gram)))
+    factor = lower_cholesky(ridged(gram, max(epsilon, 1e-300)))
     half = solve_lower(factor, solve_lower(whitened.root, whitened.reference.moment))
     return float(epsilon * np.linalg.norm(solve_triangular(factor, half, lower=True, trans="T")))
 

@@ -22,7 +22,7 @@ from scipy.linalg import lapack
 from laconic.arrays import Bools, Floats, Ints
 from laconic.atoms.reference import Reference
 from laconic.atoms.whitened import Whitened
-from laconic.linalg import lower_cholesky, product_with_lower, solve_identity, solve_lower
+from laconic.linalg import lower_cholesky, lower_product, product_with_lower, ridged, solve_identity, solve_lower
 
 #: What R leaves of an atom is kept down to this part of the largest k(x, x); less is rounding.
 ROUNDING = 1e-13
@@ -48,7 +48,7 @@ class Joint:
         Z = reference.coordinates.take(rows)
         U, pivots = _beyond(K, Z, tolerance=ROUNDING * float(reference.prior.max(initial=0.0)))
         cross, gram, moment = _statistics(reference, rows[pivots], Z=Z[pivots], root=U[pivots])
-        root = _bordered(whitened.root, cross, gram + lam * np.eye(len(gram)))
+        root = _bordered(whitened.root, cross, ridged(gram, lam))
         atoms = np.concatenate([Z, U], axis=1)
         dictionary = lower_cholesky(K if spanning.all() else K[np.ix_(spanning, spanning)])
         basis = solve_lower(dictionary, atoms[spanning])
@@ -82,15 +82,15 @@ def _statistics(reference: Reference, rows: Ints, *, Z: Floats, root: Floats) ->
     points = reference.points[rows]
     solved = solve_identity(root)
     for where, block in reference.coordinates.blocks():
-        u = reference.kernel(points, reference.points[where])
-        u -= Z @ block.T
-        u = solved @ u
-        moment += u @ reference.sums[where]
-        counts = reference.counts[where]
+        u = reference.kernel(reference.points[where], points)
+        u -= block @ Z.T
+        u = lower_product(solved, u.T).T
+        moment += reference.sums[where] @ u
+        counts = reference.counts[where, None]
         once = (counts == 1).all()  # as of arms that are new in every round
-        cross += (u if once else u * counts) @ block
+        cross += (u if once else u * counts).T @ block
         u = u if once else u * np.sqrt(counts)
-        gram += u @ u.T
+        gram += u.T @ u
     return cross, gram, moment
 
 

@@ -22,7 +22,7 @@ from laconic.atoms.whitened import Whitened
 from laconic.beliefs import FiniteBelief
 from laconic.errors import InputError
 from laconic.kernels import Kernel
-from laconic.linalg import lower_cholesky
+from laconic.linalg import lower_cholesky, ridged
 
 
 class Reason(StrEnum):
@@ -151,7 +151,7 @@ def _finished(
     theta = exact_mean(joint)
     while True:
         weights = weights_of(codes)
-        factor = lower_cholesky(weighted_gram(joint.own, weights) + lam * np.eye(len(theta)))
+        factor = lower_cholesky(ridged(weighted_gram(joint.own, weights), lam))
         certificate = certified(joint, weights, theta=theta, factor=factor, whitened=whitened)
         lower = _lowered(codes, certificate, settings=settings)
         if np.array_equal(lower, codes):

@@ -14,7 +14,7 @@ import numpy as np
 from laconic.arrays import Floats, Ints
 from laconic.atoms.reference import Reference
 from laconic.checks import require_positive
-from laconic.linalg import lower_cholesky, lower_product, solve_identity
+from laconic.linalg import lower_cholesky, lower_product, ridged, solve_identity
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class Whitened:
     @cached_property
     def root(self) -> Floats:
         """L."""
-        return lower_cholesky(self.reference.gram + self.lam * np.eye(self.rank))
+        return lower_cholesky(ridged(self.reference.gram, self.lam))
 
     @cached_property
     def solved(self) -> Floats:

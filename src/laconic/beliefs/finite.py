@@ -16,7 +16,7 @@ from laconic.beliefs.sums import DOUBLE, SINGLE, Statistics, expect_sums
 from laconic.canonical import known_parts
 from laconic.errors import InputError, RemoteProtocolError
 from laconic.kernels import Kernel
-from laconic.linalg import lower_cholesky, solve_lower, solve_lower_in_place
+from laconic.linalg import lower_cholesky, ridged, solve_lower, solve_lower_in_place
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class FiniteBelief(BeliefBase):
     @cached_property
     def factor(self) -> Floats:
         """L, lower triangular with LLᵀ = G + λI."""
-        return lower_cholesky(self.statistics.gram + self.lam * np.eye(self.embedding.size))
+        return lower_cholesky(ridged(self.statistics.gram, self.lam))
 
     @cached_property
     def weights(self) -> Floats:

@@ -11,7 +11,7 @@ from laconic.arrays import Floats
 from laconic.checks import MOST
 from laconic.errors import InputError, KernelError, RemoteProtocolError
 from laconic.kernels import Kernel
-from laconic.linalg import lower_cholesky
+from laconic.linalg import lower_cholesky, ridged
 
 #: Points are tried so many at a time, which bounds the memory that it takes.
 TRIED_TOGETHER = 512
@@ -60,6 +60,6 @@ def expect_usable(kernel: Kernel, X: Floats, *, lam: float, dtype: str | np.dtyp
                 K = kernel(part, part)
                 if not np.isfinite(K.astype(dtype, copy=False)).all():
                     raise KernelError("it overflows there; rescale the features")
-                lower_cholesky(K + lam * np.eye(len(K)))
+                lower_cholesky(ridged(K, lam))
             except InputError as error:
                 raise RemoteProtocolError(f"{len(part)} points that the kernel cannot take: {error}") from None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -20,6 +21,8 @@ from laconic.kernels import Kernel
 FLOATS = ("float64", "float32", "float16")
 #: The types of the forms of `Int8Wire`.
 FORM_TYPES = ("int8", "int16", "float32")
+#: How many steps the range of a coordinate has in the first two of them.
+LEVELS = (127, 32767)
 #: A distance is a close call when it is as near as this to what is allowed, and to what cancellation may leave.
 CLOSE, CANCELLED = 1e-6, 1e-10
 #: So many points are compared with what they were rounded to in one call of the kernel.
@@ -118,14 +121,16 @@ class Int8Wire:
         for each in self.ranges if isinstance(self.ranges, tuple) else (self.ranges,):
             require_positive("ranges", each)
 
-    def _steps(self, levels: int) -> Floats:
-        return np.asarray(self.ranges, dtype=np.float64) / levels
+    @cached_property
+    def _steps(self) -> dict[int, Floats]:
+        """The step of each coordinate, by the number of levels."""
+        return {levels: np.asarray(self.ranges, dtype=np.float64) / levels for levels in LEVELS}
 
     def _on_grid(self, points: Floats, levels: int) -> Floats:
         """Points rounded to a grid; a coordinate beyond its range stays beyond any grid point."""
         if isinstance(self.ranges, tuple) and len(self.ranges) != points.shape[1]:
             raise InputError(f"ranges has {len(self.ranges)} entries, but points have {points.shape[1]} features")
-        steps = self._steps(levels)
+        steps = self._steps[levels]
         return np.minimum(np.maximum(np.round(points / steps), -levels), levels) * steps + 0.0
 
     def rounded(self, points: Floats, rewards: Floats, *, kernel: Kernel | None, lam: float) -> tuple[Floats, Floats]:
@@ -153,9 +158,9 @@ class Int8Wire:
     def packed(self, points: Floats) -> list[np.ndarray]:
         form = self.form_of(points)
         if not form.any():  # as nearly always
-            return [np.round(points / self._steps(127)).astype(np.int8)]
-        narrow = np.round(points[form == 0] / self._steps(127)).astype(np.int8)
-        wide = np.round(points[form == 1] / self._steps(32767)).astype(np.int16)
+            return [np.round(points / self._steps[127]).astype(np.int8)]
+        narrow = np.round(points[form == 0] / self._steps[127]).astype(np.int8)
+        wide = np.round(points[form == 1] / self._steps[32767]).astype(np.int16)
         return [narrow, wide, points[form == 2].astype(np.float32)]
 
     def unpacked(self, form: int, array: np.ndarray) -> Floats:
@@ -165,7 +170,7 @@ class Int8Wire:
             return array.astype(np.float64)
         if (array == np.iinfo(array.dtype).min).any():  # no grid has it, so it could not be sent on as it is
             raise RemoteProtocolError(f"a coordinate of {np.iinfo(array.dtype).min} steps, which no rounding gives")
-        return np.asarray(array.astype(np.float64) * self._steps((127, 32767)[form]) + 0.0)
+        return np.asarray(array.astype(np.float64) * self._steps[LEVELS[form]] + 0.0)
 
     def packed_rewards(self, rewards: Floats) -> np.ndarray:
         return rewards.astype(np.float16 if fits_half(rewards).all() else np.float32)
