@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from laconic import registry
 from laconic.arrays import Floats
+from laconic.defaults import ALPHA, D_EXACT, DELTA, LAM
 from laconic.experiments.parts import ProblemLike, as_problem
 from laconic.kernels import Kernel, as_kernel, require_positive_definite
 from laconic.protocol.wire import Int8Wire
@@ -23,10 +24,6 @@ from laconic.suggestion.scale import at_scale, median_distance
 from laconic.suggestion.value import Grounds, Suggestion
 from laconic.suggestion.weight import Noise, weight
 
-#: Without rewards: signals of about 0.3 with noise of about 0.1.
-LAM, ALPHA = 0.1, 0.2
-#: The paper's threshold for raw points, and a client's share of what is known.
-D, DELTA = 20.0, 0.5
 #: Keeps nineteen of twenty points that return, where all may be kept, and d_eff points elsewhere.
 QBAR_RETURNING, QBAR_FRESH = 3.0, 1.0
 #: Bytes of a coordinate in each of the forms of the int8 wire.
@@ -91,7 +88,7 @@ def _suggested(sample: Sample, *, kernel: Kernel, clients: int, traffic: int) ->
         lam=lam,
         alpha=alpha,
         delta=DELTA,
-        D=D,
+        D=D_EXACT,
         D_approx=_up(float(np.median(chosen.diag(X))) / lam),
         qbar=QBAR_RETURNING if curve.population < len(X) else QBAR_FRESH,
         ranges=ranges,
