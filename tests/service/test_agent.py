@@ -178,6 +178,8 @@ def test_an_agent_lives_in_an_event_loop_too(tmp_path: Path) -> None:
     assert asyncio.run(used()) == 1
 
 
+# Newer versions of Python warn of any fork of a process that has threads; this is about what such a fork may not do.
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_second_agent_on_a_state_file_is_refused_and_so_is_a_fork(tmp_path: Path) -> None:
     with lonely(tmp_path) as agent:
         with pytest.raises(StateInUse, match="name of its own"):

@@ -135,6 +135,8 @@ opened(Path({str(tmp_path / "a.db")!r}))
     store.close()
 
 
+# Newer versions of Python warn of any fork of a process that has threads; this is about what such a fork may not do.
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 def test_a_fork_is_refused_and_its_parent_goes_on(tmp_path: Path) -> None:
     store = opened(tmp_path / "a.db")
     child = os.fork()

@@ -172,7 +172,7 @@ class Agent:
 
     # -- what an application does --------------------------------------------------------------------------------
 
-    def choose(self, arms: ArrayLike, ids: Sequence[str] | None = None) -> Decision:
+    def choose(self, arms: ArrayLike, ids: Sequence[str | int] | None = None) -> Decision:
         """The arm to take, from what is known here and now; it waits for no network, no disk and no sync."""
         self._require_open()
         options = {} if ids is None else {"ids": ids}

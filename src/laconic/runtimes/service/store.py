@@ -242,7 +242,7 @@ class Store:
 
     def close(self) -> None:
         """Let go of the file; in a process that was forked from its holder this does nothing."""
-        if self._broken is None and self._lock.is_held:
+        if self._lock.is_held:
             self._connection.close()
         self._broken = self._broken or f"{self.path} was closed here; open it anew"
         self._lock.release()
