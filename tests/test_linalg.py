@@ -21,6 +21,7 @@ from laconic.linalg import (
     reversed_cholesky,
     solve_identity,
     solve_lower,
+    solve_transposed,
     subtract_product,
 )
 from tests.naive import gaussian, thin
@@ -75,6 +76,7 @@ def test_products_with_a_solved_identity_are_solves_however_the_columns_lie(n: i
     np.testing.assert_allclose(lower_product(solved, B), solve_lower(L, B), rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(lower_product(L, B), L @ B, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(product_with_lower(B.T, L), B.T @ L, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(L.T @ solve_transposed(L, B), B, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("n", [2, 40, 300])

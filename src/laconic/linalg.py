@@ -90,6 +90,11 @@ def solve_lower_in_place(L: Floats, B: Floats) -> None:
         B[:] = solved.T
 
 
+def solve_transposed(L: Floats, B: Floats) -> Floats:
+    """L⁻ᵀB for a lower triangular L."""
+    return np.asarray(blas.dtrsm(1.0, L.T, B, side=0, lower=0)) if B.size else B.copy()
+
+
 def lower_product(L: Floats, B: Floats) -> Floats:
     """LB for a lower triangular L, by the BLAS library that also solves."""
     if B.flags.c_contiguous:  # column-major, as BLAS has it, this is BᵀLᵀ

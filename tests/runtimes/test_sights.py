@@ -9,6 +9,7 @@ from numpy.testing import assert_allclose
 from laconic import Gaussian, Linear, Matern
 from laconic.atoms import belief_of
 from laconic.beliefs import FiniteBelief, LinearEmbedding, NystromEmbedding, Statistics
+from laconic.runtimes.lockstep import sights
 from laconic.runtimes.lockstep.lone_tails import QuickTail, turn
 from laconic.runtimes.lockstep.sights import Folded, Plain, sight_of
 from laconic.tail import Tail
@@ -42,6 +43,12 @@ BELIEFS = {
 }
 
 
+@pytest.fixture(params=[sights.MOST_KEPT, 0], ids=["small", "large"])
+def _sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sights, "MOST_KEPT", request.param)
+
+
+@pytest.mark.usefixtures("_sizes")
 @pytest.mark.parametrize("belief", BELIEFS.values(), ids=BELIEFS)
 def test_a_sight_says_what_the_view_says(belief: FiniteBelief) -> None:
     sight, view = sight_of(belief), belief.view(POINTS)
@@ -54,6 +61,7 @@ def test_a_sight_says_what_the_view_says(belief: FiniteBelief) -> None:
     assert_allclose(look.taken(np.array([7, 0, 7])).variance, view.variance[[7, 0, 7]], atol=1e-9)
 
 
+@pytest.mark.usefixtures("_sizes")
 @pytest.mark.parametrize("belief", BELIEFS.values(), ids=BELIEFS)
 def test_tails_turned_for_a_sight_see_what_tails_predict(belief: FiniteBelief) -> None:
     tails, sight = [Tail(belief), Tail(belief)], sight_of(belief)

@@ -8,8 +8,7 @@ pivots' rows of U. In these coordinates, W = R ∪ S,
 |---|---|
 | G + λI = LLᵀ over all points | `Joint.root` |
 | L⁻¹b | `Joint.moment` |
-| B with BBᵀ = I, a row for each coordinate of S's dictionary | `Joint.basis` |
-| BL, so that G_S + λI = (BL)(BL)ᵀ in those coordinates | `Joint.seen` |
+| BL, so that G_S + λI = (BL)(BL)ᵀ in the coordinates of S's dictionary; B has a row for each, BBᵀ = I | `Joint.seen` |
 """
 
 from __future__ import annotations
@@ -37,7 +36,6 @@ class Joint:
     moment: Floats  # (q,)
     atoms: Floats  # (m, q) the coordinates of the atoms
     left: Floats  # (m,) what the coordinates leave of k(s, s)
-    basis: Floats  # (p, q)
     seen: Floats  # (p, q)
     own: Floats  # (p, m) the atoms in the coordinates of S's dictionary
 
@@ -58,7 +56,6 @@ class Joint:
             moment=solve_lower(root, np.concatenate([reference.moment, moment])),
             atoms=atoms,
             left=np.maximum(np.diagonal(K) - np.einsum("ij,ij->i", atoms, atoms), 0.0),
-            basis=basis,
             seen=product_with_lower(basis, root),
             own=dictionary.T if spanning.all() else solve_lower(dictionary, K[spanning]),  # L_S⁻¹K is L_Sᵀ for S itself
         )

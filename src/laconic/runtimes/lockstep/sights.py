@@ -10,7 +10,17 @@ import numpy as np
 from laconic.arrays import Floats, Ints
 from laconic.beliefs import Belief, FiniteBelief, NystromEmbedding, View
 from laconic.beliefs.contract import column_squares
-from laconic.linalg import lower_product, product_with_lower, reversed_cholesky, solve_identity
+from laconic.linalg import (
+    lower_product,
+    product_with_lower,
+    reversed_cholesky,
+    ridged,
+    solve_identity,
+    solve_transposed,
+)
+
+#: A matrix that saves little is kept up to this many rows.
+MOST_KEPT = 768
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,28 +78,31 @@ class Folded:
     """By the kernel values k = k_S(x) of a dictionary S, with all that is to be solved multiplied out beforehand.
 
     With z = L_S⁻¹k, LLᵀ = G + λI and v = L⁻¹z = Pk: μ = (Pᵀβ)·k, β = L⁻¹b, and σ² = k(x,x)/λ − ‖Fk‖² where F = CL_S⁻¹
-    and CᵀC = I/λ − (G + λI)⁻¹, all of them lower triangular.
+    and CᵀC = I/λ − (G + λI)⁻¹, all of them lower triangular. P serves few points, and is not kept where it is large.
     """
 
+    belief: FiniteBelief
     embedding: NystromEmbedding
-    lam: float
-    P: Floats  # (r, r)
     F: Floats  # (r, r)
     mean: Floats  # (r,) Pᵀβ
+    P: Floats | None  # (r, r)
 
     @classmethod
     def of(cls, belief: FiniteBelief, embedding: NystromEmbedding) -> Folded:
         """A belief on a dictionary, multiplied out."""
         solved, root, most = solve_identity(belief.factor), solve_identity(embedding.root), 1.0 / belief.lam
-        C = reversed_cholesky(most * np.eye(embedding.size) - solved.T @ solved, largest=most)
+        C = reversed_cholesky(ridged(-(solved.T @ solved), most), largest=most)
         P = lower_product(solved, root)
-        return cls(embedding, belief.lam, P=P, F=lower_product(C, root), mean=belief.weights @ P)
+        kept = P if embedding.size <= MOST_KEPT else None
+        return cls(belief, embedding, F=lower_product(C, root), mean=belief.weights @ P, P=kept)
 
     def look(self, X: Floats) -> Look:
         K = self._values(X)
         return Look(K, K @ self.mean, self._variance(X, K))
 
     def view(self, X: Floats) -> View:
+        if self.P is None:
+            return self.belief.view(X)
         K = self._values(X)
         V = lower_product(self.P, K.T)
         signal = column_squares(V)
@@ -97,7 +110,9 @@ class Folded:
         return View(points=X, features=V, mean=K @ self.mean, signal=signal, residual=residual)
 
     def turned(self, rows: Floats) -> Floats:
-        return product_with_lower(rows, self.P)
+        if self.P is not None:
+            return product_with_lower(rows, self.P)
+        return solve_transposed(self.embedding.root, solve_transposed(self.belief.factor, rows.T)).T
 
     def _values(self, X: Floats) -> Floats:
         values: Floats = self.embedding.kernel(X, self.embedding.dictionary)
@@ -105,7 +120,7 @@ class Folded:
 
     def _variance(self, X: Floats, K: Floats) -> Floats:
         f = lower_product(self.F, K.T).T
-        variance: Floats = np.maximum(self.embedding.prior(X) / self.lam - np.einsum("ij,ij->i", f, f), 0.0)
+        variance: Floats = np.maximum(self.embedding.prior(X) / self.belief.lam - np.einsum("ij,ij->i", f, f), 0.0)
         return variance
 
 
