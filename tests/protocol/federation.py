@@ -16,6 +16,7 @@ from laconic import ApproxDisKernelUCB, DisKernelUCB, DisLinUCB, Gaussian, NKern
 from laconic.algorithms import Algorithm
 from laconic.arrays import Floats
 from laconic.beliefs import ExactBelief, FiniteBelief, NystromEmbedding, belief_hash
+from laconic.exploration import Choice
 from laconic.growing import GrowingRows
 from laconic.protocol.client import Client
 from laconic.protocol.codec import Codec
@@ -343,6 +344,8 @@ def frozen(value: Any) -> Any:
         return sorted(value)
     if hasattr(value, "arrays"):
         return type(value), belief_hash(value)
+    if isinstance(value, Choice):
+        return value.arm, frozen(value.chance)  # the probabilities may be a function, which is like no other
     if isinstance(value, GrowingRows):
         return frozen(value.values)
     return _fields(value)
