@@ -40,14 +40,14 @@ DIM = 3
 
 
 def using(kernel: Any) -> DisKernelUCB:
-    return DisKernelUCB(kernel=kernel)
+    return DisKernelUCB(kernel=kernel, lam=1.0, alpha=1.0)
 
 
 #: They last changed when a plan began to tell its wire and its rule for uploads, which decide results too.
 PINNED: dict[str, tuple[Any, str]] = {
-    "DisKernelUCB": (DisKernelUCB(), "d0d50d362535dda1e98bfbb38a76b0de"),
+    "DisKernelUCB": (using(Gaussian(1.0)), "d0d50d362535dda1e98bfbb38a76b0de"),
     "ApproxDisKernelUCB": (
-        ApproxDisKernelUCB(kernel=Gaussian(0.1) + 2.0 * Linear(), alpha=Theory(), D=1.5),
+        ApproxDisKernelUCB(kernel=Gaussian(0.1) + 2.0 * Linear(), alpha=Theory(), D=1.5, lam=1.0, qbar=0.3),
         "52c38baed45ce8c14ea5aa50310039c8",
     ),
     "a function": (using(lambda X, Y: (X @ Y.T + 1.0) ** 2), "e3843c5e83e11a817e7d002f4427f863"),
@@ -69,7 +69,7 @@ def printed(algorithm: Any) -> str:
     [
         (DisKernelUCB(D=20), DisKernelUCB(D=20.0)),
         (DisKernelUCB(Gaussian(1)), DisKernelUCB(kernel=Gaussian(gamma=1.0))),
-        (DisKernelUCB(), DisKernelUCB(kernel=Gaussian(), D=20, lam=1, alpha=1, dtype="float64")),
+        (DisKernelUCB(), DisKernelUCB(kernel=Gaussian(), D=20, lam=0.1, alpha=0.2, dtype="float64")),
         (DisLinUCB(lam=np.float64(0.5)), DisLinUCB(lam=0.5)),
         (DisLinUCB(D=np.float64(0.5)), DisLinUCB(D=0.5)),
         (DisLinUCB(alpha=Theory()), DisLinUCB(alpha=Theory(S=1, R=0.1))),
@@ -105,7 +105,7 @@ def test_another_process_finds_the_same_fingerprints(seed: str) -> None:
 
 
 def test_a_table_reads_like_the_parameters_it_was_made_from() -> None:
-    assert DisKernelUCB(Gaussian(0.5) + Linear(), D=7.0).plan(2).table == {
+    assert DisKernelUCB(Gaussian(0.5) + Linear(), D=7.0, lam=1.0, alpha=1.0).plan(2).table == {
         "format": 2,
         "belief": "ExactBelief",
         "dim": 2,

@@ -38,6 +38,11 @@ SEED = 7
 FEW = settings(max_examples=max(settings().max_examples // 3, 1))
 
 
+#: The parameters of a case that says nothing else.
+GAMMA, LAM, ALPHA = 1.0, 1.0, 1.0
+PARTS: dict[str, Any] = {"kernel": Gaussian(GAMMA), "lam": LAM, "alpha": ALPHA}
+
+
 @dataclass(frozen=True)
 class Case:
     """A recorded problem of some size, and the parameters that all algorithms share."""
@@ -45,9 +50,9 @@ class Case:
     log: Log
     clients: int
     rounds: int
-    gamma: float = 1.0
-    lam: float = 1.0
-    alpha: float = 1.0
+    gamma: float = GAMMA
+    lam: float = LAM
+    alpha: float = ALPHA
     D: float = 2.0
     runtime: str = "loopback"
 
@@ -242,7 +247,7 @@ def test_a_longer_run_of_approx_is_that_of_the_reference(kind: str, qbar: float,
 @pytest.mark.parametrize("problem", [Cosine(dim=3, arms=5), Catalogue(dim=3, items=6, arms=4)])
 def test_the_built_in_problems_are_played_as_their_logs(problem: Problem) -> None:
     case = Case(recorded(problem, clients=3, rounds=12), clients=3, rounds=12)
-    algorithm = DisKernelUCB(Gaussian(1.0), D=2.0)
+    algorithm = DisKernelUCB(**PARTS, D=2.0)
     one = run(algorithm, problem, clients=3, rounds=12, seed=SEED)
     assert_array_equal(one.choices, case.run(algorithm).choices)
     assert_agree(one, case.replay("DisKernelUCB", one))
@@ -263,7 +268,10 @@ def test_in_single_precision_no_choice_is_much_worse_than_the_best(kind: str, ru
     for name, algorithm in (
         ("DisKernelUCB", DisKernelUCB(kernel, D=case.D, lam=case.lam, alpha=case.alpha, dtype="float32")),
         ("OneKernelUCB", OneKernelUCB(kernel, lam=case.lam, alpha=case.alpha, dtype="float32")),
-        ("ApproxDisKernelUCB", ApproxDisKernelUCB(kernel, D=case.D, lam=case.lam, alpha=case.alpha, dtype="float32")),
+        (
+            "ApproxDisKernelUCB",
+            ApproxDisKernelUCB(kernel, D=case.D, lam=case.lam, alpha=case.alpha, qbar=0.3, dtype="float32"),
+        ),
     ):
         one = case.run(algorithm)
         replayed = case.replay(name, one, qbar=0.3)
@@ -481,13 +489,13 @@ class Spy:
 
 
 ALGORITHMS: list[Algorithm] = [
-    DisKernelUCB(D=2.0),
-    OneKernelUCB(),
-    NKernelUCB(),
-    DisLinUCB(D=2.0),
-    ApproxDisKernelUCB(D=2.0, qbar=0.4),
-    ApproxDisKernelUCB(D=2.0, qbar=math.inf),
-    ApproxDisKernelUCB(D=2.0, qbar=0.01, cold_start="local"),
+    DisKernelUCB(**PARTS, D=2.0),
+    OneKernelUCB(**PARTS),
+    NKernelUCB(**PARTS),
+    DisLinUCB(D=2.0, lam=LAM, alpha=ALPHA),
+    ApproxDisKernelUCB(**PARTS, D=2.0, qbar=0.4),
+    ApproxDisKernelUCB(**PARTS, D=2.0, qbar=math.inf),
+    ApproxDisKernelUCB(**PARTS, D=2.0, qbar=0.01, cold_start="local"),
 ]
 
 
@@ -514,7 +522,7 @@ def scalars_by(one: Run) -> dict[tuple[int | str, ...], int]:
 @pytest.mark.parametrize("clients", [1, 2, 5])
 def test_every_sync_of_shared_data_costs_its_closed_form(clients: int) -> None:
     case = Case(draw_log(60, arms=4, dim=3, seed=6), clients=clients, rounds=60 // clients)
-    for algorithm in (DisKernelUCB(D=1.0), OneKernelUCB()):
+    for algorithm in (DisKernelUCB(**PARTS, D=1.0), OneKernelUCB(**PARTS)):
         one = case.run(algorithm)
         assert one.syncs > 1
         counted = scalars_by(one)
@@ -528,7 +536,7 @@ def test_every_sync_of_shared_data_costs_its_closed_form(clients: int) -> None:
 @pytest.mark.parametrize("dim", [1, 3])
 def test_every_sync_of_dis_lin_ucb_costs_its_closed_form(clients: int, dim: int) -> None:
     case = Case(draw_log(60, arms=4, dim=dim, seed=6), clients=clients, rounds=60 // clients)
-    one = case.run(DisLinUCB(D=0.5))
+    one = case.run(DisLinUCB(D=0.5, lam=LAM, alpha=ALPHA))
     assert one.syncs > 1
     counted = scalars_by(one)
     for epoch in range(1, one.syncs + 1):
@@ -542,7 +550,7 @@ def test_every_sync_of_dis_lin_ucb_costs_its_closed_form(clients: int, dim: int)
 @pytest.mark.parametrize("kind", ["fresh", "catalogue"])
 def test_every_sync_of_approx_costs_its_closed_form(clients: int, qbar: float, kind: str) -> None:
     case = Case(draw_log(60, arms=4, dim=3, kind=kind, seed=6), clients=clients, rounds=60 // clients)
-    one = case.run(ApproxDisKernelUCB(D=2.0, qbar=qbar))
+    one = case.run(ApproxDisKernelUCB(**PARTS, D=2.0, qbar=qbar))
     reference = case.replay("ApproxDisKernelUCB", one, qbar=qbar)
     assert one.syncs > 1
     counted = scalars_by(one)
@@ -557,7 +565,7 @@ def test_every_sync_of_approx_costs_its_closed_form(clients: int, qbar: float, k
 
 def test_a_sync_in_which_nothing_is_picked_keeps_the_dictionary_and_sends_none_down() -> None:
     case = Case(draw_log(60, arms=4, dim=3, seed=6), clients=3, rounds=20)
-    one = case.run(ApproxDisKernelUCB(D=1.0, qbar=1e-6))
+    one = case.run(ApproxDisKernelUCB(**PARTS, D=1.0, qbar=1e-6))
     assert one.syncs > 2
     assert_array_equal(one.dictionary_sizes, 1)
     counted = scalars_by(one)
@@ -567,7 +575,7 @@ def test_a_sync_in_which_nothing_is_picked_keeps_the_dictionary_and_sends_none_d
 
 def test_messages_without_scalars_are_counted_as_messages() -> None:
     case = Case(draw_log(24, arms=4, dim=3, seed=6), clients=3, rounds=8)
-    one = case.run(DisLinUCB(D=1.0))
+    one = case.run(DisLinUCB(D=1.0, lam=LAM, alpha=ALPHA))
     control = {key: count for key, count in one.ledger.by("phase").items() if key == ("control",)}
     assert control[("control",)].messages == one.syncs * (1 + 3)  # a request up, an ask down to each
     assert control[("control",)].scalars == 0

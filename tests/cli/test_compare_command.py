@@ -42,7 +42,7 @@ def test_json_is_the_only_thing_on_stdout_and_has_the_agreed_keys() -> None:
         *("versions", "atoms", "d_eff", "kappa", "kappa_max", "e_hi", "beta", "fallbacks", "fallback_reasons"),
     ]
     assert found[0]["dictionary"] is None
-    assert found[1]["params"]["gamma"] == 1.0
+    assert found[1]["params"]["gamma"] == 0.2
 
 
 def test_the_five_algorithms_of_the_paper_run_by_default() -> None:
@@ -100,10 +100,11 @@ def test_the_theoretical_alpha_can_be_asked_for() -> None:
     assert (found[0]["params"]["alpha"], found[0]["params"]["S"]) == ("Theory", 2.0)
 
 
-def test_qbar_defaults_differ_between_the_catalogue_and_fresh_arms() -> None:
-    chosen = ["-a", "ApproxDisKernelUCB", *SMALL]
-    assert rows("catalogue", *chosen)[0]["params"]["qbar"] == 10.0
-    assert rows("cosine", *chosen)[0]["params"]["qbar"] == 0.3
+@pytest.mark.parametrize("problem", ["catalogue", "cosine"])
+def test_what_is_not_said_is_the_same_where_points_return_and_where_they_are_fresh(problem: str) -> None:
+    params = rows(problem, "-a", "ApproxDisKernelUCB", *SMALL)[0]["params"]
+    stated = {"gamma": 0.2, "lam": 0.1, "alpha": 0.2, "D": 2.0, "qbar": 1.0}
+    assert {name: params[name] for name in stated} == stated
 
 
 def test_the_table_and_what_it_shows_follow_the_runs() -> None:

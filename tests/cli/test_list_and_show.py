@@ -31,7 +31,7 @@ def test_list_as_json_is_by_kind() -> None:
 
 def test_show_explains_an_algorithm_in_any_case() -> None:
     shown = said("show", "approxDISkernelucb")
-    for part in ("ApproxDisKernelUCB", "argmax", "sends", "qbar", "0.3", "cold_start", "Gaussian(gamma=1.0)"):
+    for part in ("ApproxDisKernelUCB", "argmax", "sends", "qbar", "1.0", "cold_start", "Gaussian(gamma=0.2)"):
         assert part in shown
 
 
@@ -40,7 +40,7 @@ def test_show_as_json_has_equation_parameters_and_what_it_sends() -> None:
     assert (page["name"], page["kind"], page["parameters"]) == (
         "DisLinUCB",
         "algorithm",
-        {"D": 20.0, "lam": 1.0, "alpha": 1.0, "wire": "paper", "exploration": "UCB()"},
+        {"D": 20.0, "lam": 0.1, "alpha": 0.2, "wire": "paper", "exploration": "UCB()"},
     )
     assert page["equation"]
     assert page["sends"]

@@ -16,6 +16,7 @@ from laconic import ApproxDisKernelUCB, DisKernelUCB, DisLinUCB, Gaussian, NKern
 from laconic.algorithms import Algorithm
 from laconic.arrays import Floats
 from laconic.beliefs import ExactBelief, FiniteBelief, NystromEmbedding, belief_hash
+from laconic.exploration import Choice
 from laconic.growing import GrowingRows
 from laconic.protocol.client import Client
 from laconic.protocol.codec import Codec
@@ -34,16 +35,17 @@ from tests import naive
 GAMMA = 1.0
 PROBES = np.array([[0.0, 0.0], [0.5, -1.0], [-1.5, 0.25], [1.0, 1.0]])
 
-#: Small thresholds, so that syncs come after a few points.
-DIS = DisKernelUCB(Gaussian(GAMMA), D=1.5)
-LIN = DisLinUCB(D=1.5)
-APPROX = ApproxDisKernelUCB(Gaussian(GAMMA), D=2.5, qbar=0.7)
-LOCAL = ApproxDisKernelUCB(Gaussian(GAMMA), D=2.5, qbar=0.7, cold_start="local")
-ONE = OneKernelUCB(Gaussian(GAMMA))
-LONE = DisKernelUCB(Gaussian(GAMMA), D=1.5, together=False)
+#: Small thresholds, and a λ at which they are met after a few points.
+PARTS: dict[str, Any] = {"kernel": Gaussian(GAMMA), "lam": 1.0, "alpha": 1.0}
+DIS = DisKernelUCB(**PARTS, D=1.5)
+LIN = DisLinUCB(D=1.5, lam=1.0, alpha=1.0)
+APPROX = ApproxDisKernelUCB(**PARTS, D=2.5, qbar=0.7)
+LOCAL = ApproxDisKernelUCB(**PARTS, D=2.5, qbar=0.7, cold_start="local")
+ONE = OneKernelUCB(**PARTS)
+LONE = DisKernelUCB(**PARTS, D=1.5, together=False)
 SYNCING: list[Algorithm] = [DIS, LIN, APPROX, LOCAL]
 EXCHANGING: list[Algorithm] = [*SYNCING, LONE]
-EVERY: list[Algorithm] = [*EXCHANGING, ONE, NKernelUCB(Gaussian(GAMMA)), Random()]
+EVERY: list[Algorithm] = [*EXCHANGING, ONE, NKernelUCB(**PARTS), Random()]
 
 
 def name(algorithm: Algorithm) -> str:
@@ -342,6 +344,8 @@ def frozen(value: Any) -> Any:
         return sorted(value)
     if hasattr(value, "arrays"):
         return type(value), belief_hash(value)
+    if isinstance(value, Choice):
+        return value.arm, frozen(value.chance)  # the probabilities may be a function, which is like no other
     if isinstance(value, GrowingRows):
         return frozen(value.values)
     return _fields(value)

@@ -98,7 +98,10 @@ of_sums = st.builds(
     ),
     dtypes,
     st.integers(0, 20),
-    st.fixed_dictionaries({}, optional={"prior": reals, "count": reals}),
+    # In the order of the layout, in which they come back whatever order they had.
+    st.fixed_dictionaries({}, optional={"prior": reals, "count": reals}).map(
+        lambda drawn: {name: drawn[name] for name in ("prior", "count") if name in drawn}
+    ),
 )
 payloads = strange | of_points | of_sums | st.just(NOTHING)
 phases = st.integers(0, 3) | numbers

@@ -36,7 +36,7 @@ from laconic.protocol.server import Server, ServerState
 from laconic.protocol.session import ClientState
 from laconic.runtimes.network import Network
 from laconic.triggers import Every
-from tests.protocol.federation import APPROX, DIS, LIN, LOCAL, LONE, Federation, name, snapshot
+from tests.protocol.federation import APPROX, DIS, LIN, LOCAL, LONE, PARTS, Federation, name, snapshot
 from tests.protocol.test_coverage import warm
 
 Change = Callable[[Payload], Payload]
@@ -127,7 +127,7 @@ STATISTICS: dict[str, Change] = {
     "a gram a little askew": values(gram=lambda G: G + 1e-3 * np.triu(np.ones_like(G), 1)),
 }
 #: Keeps every point for the dictionary, so that no part is empty.
-KEEP = ApproxDisKernelUCB(Gaussian(), D=2.5, qbar=1e9)
+KEEP = ApproxDisKernelUCB(**PARTS, D=2.5, qbar=1e9)
 
 
 def cases(*kinds: tuple[Algorithm, int, dict[str, Change]]) -> pytest.MarkDecorator:

@@ -28,6 +28,7 @@ from tests.protocol.federation import (
     LIN,
     LOCAL,
     LONE,
+    PARTS,
     Federation,
     carried,
     every_interleaving,
@@ -40,9 +41,9 @@ from tests.protocol.test_transitions import client_in
 
 #: Tails that are never cut short by a sync, so that they fold and collapse.
 UNDISTURBED: list[Algorithm] = [
-    DisLinUCB(D=1e9),
-    DisKernelUCB(Gaussian(), D=1e9),
-    DisKernelUCB(Gaussian(), D=1e9, alpha=Theory()),
+    DisLinUCB(D=1e9, lam=1.0, alpha=1.0),
+    DisKernelUCB(**PARTS, D=1e9),
+    DisKernelUCB(**{**PARTS, "alpha": Theory()}, D=1e9),
 ]
 
 
@@ -130,14 +131,14 @@ def test_a_restored_client_does_the_same_to_the_last_bit(
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5, 6, 7])
 def test_a_folded_tail_is_restored_to_the_last_bit(count: int) -> None:
-    federation = Federation(DisLinUCB(D=1e9), members=1)
+    federation = Federation(DisLinUCB(D=1e9, lam=1.0, alpha=1.0), members=1)
     federation.act(0, times=count)
     assert (federation.clients[0].learner.tail.basis is not None) is (count > 2)
     check_fold(federation, 0)
 
 
 def test_a_collapsed_tail_is_restored_to_the_last_bit() -> None:
-    federation = Federation(DisKernelUCB(Gaussian(), D=1e9), members=1)
+    federation = Federation(DisKernelUCB(**PARTS, D=1e9), members=1)
     arms = np.array([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     for _ in range(COLLAPSE_FROM + 1):
         federation.observe(0, federation.choose(0, arms).id)

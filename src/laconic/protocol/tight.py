@@ -74,6 +74,12 @@ def chosen(payload: Payload, layout: Layout, *, dim: int) -> list[Chosen] | None
     return found
 
 
+def least_size(array: np.ndarray) -> int:
+    """How many bytes entries take, in few bits where they have one byte each and that is shorter."""
+    code = rice.best(_counted(array)) if array.dtype.itemsize == 1 else None
+    return array.nbytes if code is None else code.size
+
+
 def _may_be_small(name: str, dtype: np.dtype[Any], layout: Layout) -> bool:
     """Whether an array may be in few bits."""
     return name in layout.small and dtype.itemsize == 1

@@ -14,6 +14,7 @@ from laconic.arrays import Floats
 from laconic.defaults import ALPHA, D_EXACT, DELTA, LAM
 from laconic.experiments.parts import ProblemLike, as_problem
 from laconic.kernels import Kernel, as_kernel, require_positive_definite
+from laconic.protocol.tight import least_size
 from laconic.protocol.wire import Int8Wire
 from laconic.suggestion.costs import Traffic
 from laconic.suggestion.curve import Curve
@@ -26,8 +27,6 @@ from laconic.suggestion.weight import Noise, weight
 
 #: Keeps nineteen of twenty points that return, where all may be kept, and d_eff points elsewhere.
 QBAR_RETURNING, QBAR_FRESH = 3.0, 1.0
-#: Bytes of a coordinate in each of the forms of the int8 wire.
-FORM_BYTES = np.array([1.0, 2.0, 4.0])
 DIGITS = 3
 
 
@@ -102,7 +101,7 @@ def _suggested(sample: Sample, *, kernel: Kernel, clients: int, traffic: int) ->
 def _settings(sample: Sample, median: Kernel) -> tuple[Kernel, float, float, dict[str, Any]]:
     """Kernel, λ, α and what is known about them."""
     if sample.rewards is None:
-        return median, LAM, ALPHA, {}
+        return median, LAM, ALPHA, {}  # for signals of about 0.3 with noise of about 0.1
     X, y = sample.points, sample.rewards
     best = fit(median, X, y)
     kernel, lam = _readable(best.kernel), _rounded(best.lam)
@@ -124,10 +123,10 @@ def _lost(best: Fit, X: Floats, y: Floats) -> tuple[float, float] | None:
 
 
 def _width(X: Floats, *, kernel: Kernel, lam: float, ranges: float) -> float:
-    """Bytes of a coordinate, on average, on the wire of LaconicUCB."""
+    """Bytes of a coordinate, on average, on the wire of LaconicUCB, in few bits where that is shorter."""
     wire = Int8Wire(ranges)
     rounded, _ = wire.rounded(X, np.zeros(len(X)), kernel=kernel, lam=lam)
-    return float(FORM_BYTES[wire.form_of(rounded)].mean())
+    return sum(map(least_size, wire.packed(rounded))) / X.size
 
 
 def _readable(kernel: Kernel) -> Kernel:
