@@ -119,7 +119,7 @@ class Folded:
 
     def _variance(self, X: Floats, K: Floats) -> Floats:
         f = lower_product(self.F, K.T).T
-        return np.maximum(self.embedding.prior(X) / self.belief.lam - np.einsum("ij,ij->i", f, f), 0.0)
+        return np.asarray(np.maximum(self.embedding.prior(X) / self.belief.lam - np.einsum("ij,ij->i", f, f), 0.0))
 
 
 def sight_of(belief: Belief) -> Sight:
