@@ -115,13 +115,11 @@ class Folded:
         return solve_transposed(self.embedding.root, solve_transposed(self.belief.factor, rows.T)).T
 
     def _values(self, X: Floats) -> Floats:
-        values: Floats = self.embedding.kernel(X, self.embedding.dictionary)
-        return values
+        return self.embedding.kernel(X, self.embedding.dictionary)
 
     def _variance(self, X: Floats, K: Floats) -> Floats:
         f = lower_product(self.F, K.T).T
-        variance: Floats = np.maximum(self.embedding.prior(X) / self.belief.lam - np.einsum("ij,ij->i", f, f), 0.0)
-        return variance
+        return np.asarray(np.maximum(self.embedding.prior(X) / self.belief.lam - np.einsum("ij,ij->i", f, f), 0.0))
 
 
 def sight_of(belief: Belief) -> Sight:
