@@ -66,7 +66,7 @@ def test_a_reader_that_stops_reading_sees_no_traceback() -> None:
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT to send to a process")
 def test_ctrl_c_leaves_the_finished_runs_saved_and_exits_with_130(tmp_path: Path) -> None:
-    sizes = ["--clients", "5", "--rounds", "20", "--seeds", "100000", "--set", "problem.dim=2"]
+    sizes = ["--clients", "5", "--rounds", "20", "--seeds", "2000", "--set", "problem.dim=2"]
     command = [*COMMAND, "compare", "-a", "DisLinUCB,NKernelUCB", *sizes, "--out", str(tmp_path)]
     # a shell starts background jobs deaf to SIGINT, and what they start inherits that
     hearing: Any = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}

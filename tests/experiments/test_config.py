@@ -78,7 +78,7 @@ def test_a_written_experiment_is_read_back_exactly(tmp_path: Path) -> None:
 
 def test_every_parameter_is_spelled_out() -> None:
     text = experiment(algorithms=(DisLinUCB(),)).to_toml()
-    assert all(name in text for name in ("D = 20.0", "lam = 1.0", "alpha = 1.0", "items = 30"))
+    assert all(name in text for name in ("D = 20.0", "lam = 0.1", "alpha = 0.2", "items = 30"))
 
 
 def test_a_grid_is_a_list(tmp_path: Path) -> None:

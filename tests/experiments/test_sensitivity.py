@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 from laconic import ApproxDisKernelUCB, Catalogue, Cosine, DisKernelUCB, Gaussian, Problem
 from laconic.experiments.config import Experiment
 from laconic.experiments.sensitivity import Study, study
@@ -8,11 +10,12 @@ from tests.experiments.making import results
 from tests.pages.making import run_of
 
 FRESH = Cosine()
+PAPERS: dict[str, Any] = {"D": 5.0, "lam": 1.0, "alpha": 0.1, "qbar": 0.3}
 
 
 def around(gamma: float, problem: Problem = FRESH, **values: tuple[float, ...]) -> Study:
     """The study around an Approx of which γ has turned out best."""
-    tried = [ApproxDisKernelUCB(Gaussian(gamma=each), alpha=0.1) for each in (0.1, 4.0)]
+    tried = [ApproxDisKernelUCB(Gaussian(gamma=each), **PAPERS) for each in (0.1, 4.0)]
     found = results(*(run_of(each, regret=abs(each.kernel.gamma - gamma), scalars=1) for each in tried))  # type: ignore[attr-defined]
     experiment = Experiment((*tried, DisKernelUCB()), problem, clients=2, rounds=2, seeds=(0,), runtime="lockstep")
     return study([Sensitivity("ApproxDisKernelUCB", values)], experiment=experiment, results=found)
@@ -21,9 +24,8 @@ def around(gamma: float, problem: Problem = FRESH, **values: tuple[float, ...]) 
 def test_one_parameter_changes_and_the_tuned_ones_stay() -> None:
     found = around(4.0, qbar=(1.0,), D=(2.0, 20.0))
     assert [each.algorithm for each in found.variations] == [
-        ApproxDisKernelUCB(Gaussian(gamma=4.0), alpha=0.1, qbar=1.0),
-        ApproxDisKernelUCB(Gaussian(gamma=4.0), alpha=0.1, D=2.0),
-        ApproxDisKernelUCB(Gaussian(gamma=4.0), alpha=0.1, D=20.0),
+        ApproxDisKernelUCB(Gaussian(gamma=4.0), **{**PAPERS, name: value})
+        for name, value in (("qbar", 1.0), ("D", 2.0), ("D", 20.0))
     ]
 
 

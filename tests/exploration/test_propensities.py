@@ -124,11 +124,11 @@ def by_the_first_feature(arms: Floats) -> Floats:
 @pytest.mark.parametrize(
     "algorithm",
     [
-        DisKernelUCB(D=5.0, lam=0.5, exploration=EpsilonFloor(UCB(), 0.3)),
-        DisKernelUCB(D=5.0, lam=0.5, exploration=Softmax(0.5)),
-        DisKernelUCB(D=5.0, lam=0.5, exploration=EpsilonFloor(Thompson(), 0.2)),
-        NKernelUCB(exploration=Thompson(joint=False)),
-        LaconicUCB(lam=0.3, exploration=EpsilonFloor(Greedy(), 0.4)),
+        DisKernelUCB(Gaussian(1.0), D=5.0, lam=0.5, alpha=1.0, exploration=EpsilonFloor(UCB(), 0.3)),
+        DisKernelUCB(Gaussian(1.0), D=5.0, lam=0.5, alpha=1.0, exploration=Softmax(0.5)),
+        DisKernelUCB(Gaussian(1.0), D=5.0, lam=0.5, alpha=1.0, exploration=EpsilonFloor(Thompson(), 0.2)),
+        NKernelUCB(Gaussian(1.0), lam=1.0, alpha=1.0, exploration=Thompson(joint=False)),
+        LaconicUCB(Gaussian(1.0), lam=0.3, alpha=1.0, delta=0.5, exploration=EpsilonFloor(Greedy(), 0.4)),
         Random(),
     ],
     ids=lambda each: f"{type(each).__name__} {getattr(each, 'exploration', '')}",
@@ -144,7 +144,7 @@ def test_rewards_weighed_by_propensities_give_the_value_of_another_policy(algori
 
 def test_without_the_weights_the_same_estimate_is_far_off() -> None:
     problem = Catalogue(dim=3, items=12, arms=5)
-    algorithm = DisKernelUCB(D=5.0, lam=0.5, exploration=EpsilonFloor(UCB(), 0.3))
+    algorithm = DisKernelUCB(Gaussian(1.0), D=5.0, lam=0.5, alpha=1.0, exploration=EpsilonFloor(UCB(), 0.3))
     runs = [run(algorithm, problem, clients=4, rounds=50, seed=seed, log=True) for seed in range(6)]
     rewards = np.concatenate([each.log()["reward"].to_numpy() for each in runs])
     weighed = np.concatenate([differences(each, problem, uniformly) for each in runs])

@@ -35,27 +35,42 @@ arms = 4
 [[algorithms]]
 name = "OneKernelUCB"
 kernel = { name = "Gaussian", gamma = [0.1, 1.0] }
+lam = 1.0
+alpha = 1.0
 
 [[algorithms]]
 name = "DisKernelUCB"
 kernel = { name = "Gaussian", gamma = [0.1, 1.0] }
 D = 1.0
+lam = 1.0
+alpha = 1.0
 
 [[algorithms]]
 name = "ApproxDisKernelUCB"
 kernel = { name = "Gaussian", gamma = [0.1, 1.0] }
 D = 1.0
+qbar = 0.3
+lam = 1.0
+alpha = 1.0
 
 [[algorithms]]
 name = "NKernelUCB"
+kernel = { name = "Gaussian", gamma = 1.0 }
+lam = 1.0
+alpha = 1.0
 
 [[algorithms]]
 name = "DisLinUCB"
 D = 1.0
 alpha = [0.1, 1.0]
+lam = 1.0
 
 [[algorithms]]
 name = "LaconicUCB"
+kernel = { name = "Gaussian", gamma = 1.0 }
+lam = 1.0
+alpha = 1.0
+delta = 0.5
 
 [[sensitivity]]
 algorithm = "ApproxDisKernelUCB"
@@ -75,12 +90,13 @@ def rows_of(outcome: Outcome) -> list[Row]:
     return [replace(each, seconds=0.0) for each in found]
 
 
+PARTS: dict[str, Any] = {"kernel": Gaussian(gamma=1.0), "lam": 1.0, "alpha": 1.0}
 SETTINGS: dict[str, Any] = {
-    "OneKernelUCB": OneKernelUCB(Gaussian(gamma=1.0)),
-    "DisKernelUCB": DisKernelUCB(Gaussian(gamma=1.0)),
-    "ApproxDisKernelUCB": ApproxDisKernelUCB(Gaussian(gamma=1.0)),
-    "NKernelUCB": NKernelUCB(Gaussian(gamma=1.0)),
-    "DisLinUCB": DisLinUCB(),
+    "OneKernelUCB": OneKernelUCB(**PARTS),
+    "DisKernelUCB": DisKernelUCB(**PARTS),
+    "ApproxDisKernelUCB": ApproxDisKernelUCB(**PARTS, D=5.0, qbar=0.3),
+    "NKernelUCB": NKernelUCB(**PARTS),
+    "DisLinUCB": DisLinUCB(lam=1.0, alpha=1.0),
 }
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from laconic import ApproxDisKernelUCB, Gaussian
+from laconic import Gaussian
 from laconic.experiments.results import Row
 from laconic.experiments.sensitivity import Study, Variation
 from laconic.papers.claims import CLAIMS, Finding, findings, untested
@@ -90,7 +90,7 @@ def test_an_algorithm_that_never_synced_is_no_evidence() -> None:
 
 def test_another_setting_that_did_sync_is_judged_instead() -> None:
     silent = five(ApproxDisKernelUCB=(11.5, 0))
-    loud = runs_of(ApproxDisKernelUCB(Gaussian(gamma=0.1)), regret=12.0, scalars=200)
+    loud = runs_of(replace(SETTINGS["ApproxDisKernelUCB"], kernel=Gaussian(gamma=0.1)), regret=12.0, scalars=200)
     assert "regret 12.0 ± 0.0 against" in found_of("C4", *silent, *loud).numbers
 
 
@@ -107,7 +107,7 @@ def test_dislinucb_may_be_as_bad_as_random_arms_where_that_is_what_is_claimed() 
 
 
 def test_what_is_set_aside_is_listed_with_the_reason() -> None:
-    silent = runs_of(ApproxDisKernelUCB(Gaussian(gamma=0.1)), regret=12.5, scalars=0)
+    silent = runs_of(replace(SETTINGS["ApproxDisKernelUCB"], kernel=Gaussian(gamma=0.1)), regret=12.5, scalars=0)
     rows = [*five(DisLinUCB=(50.0, 50)), *silent, *random_arms(regret=50.0, apart=1.0)]
     aside = {(each.group.algorithm, each.group.params.get("gamma"), each.why) for each in set_aside(panel(*rows))}
     assert aside == {("ApproxDisKernelUCB", 0.1, NEVER_SYNCED), ("DisLinUCB", None, LIKE_RANDOM)}
@@ -115,7 +115,7 @@ def test_what_is_set_aside_is_listed_with_the_reason() -> None:
 
 def test_settings_at_which_a_claim_holds_are_evidence_too() -> None:
     loud = five(ApproxDisKernelUCB=(12.0, 800))
-    silent = runs_of(ApproxDisKernelUCB(Gaussian(gamma=0.1)), regret=12.5, scalars=0)
+    silent = runs_of(replace(SETTINGS["ApproxDisKernelUCB"], kernel=Gaussian(gamma=0.1)), regret=12.5, scalars=0)
     assert found_of("C4", *loud, *silent).holds_at == ()
 
 
@@ -139,13 +139,13 @@ def test_a_problem_that_did_not_run_leaves_every_claim_untested_and_says_why() -
 
 
 def test_settings_are_tuned_by_regret_and_not_by_the_verdict() -> None:
-    cheap = runs_of(ApproxDisKernelUCB(Gaussian(gamma=0.1)), regret=12.5, scalars=100)
+    cheap = runs_of(replace(SETTINGS["ApproxDisKernelUCB"], kernel=Gaussian(gamma=0.1)), regret=12.5, scalars=100)
     loud = five(ApproxDisKernelUCB=(12.0, 800))
     assert verdicts(*loud, *cheap)["C4"] == "fails"
 
 
 def test_where_a_claim_fails_the_settings_at_which_it_holds_are_named() -> None:
-    cheap = runs_of(ApproxDisKernelUCB(Gaussian(gamma=0.1)), regret=12.5, scalars=100)
+    cheap = runs_of(replace(SETTINGS["ApproxDisKernelUCB"], kernel=Gaussian(gamma=0.1)), regret=12.5, scalars=100)
     c4 = found_of("C4", *five(ApproxDisKernelUCB=(12.0, 800)), *cheap)
     assert c4.holds_at == ("ApproxDisKernelUCB at γ=0.1, α=1, the others tuned",)
 
@@ -167,7 +167,7 @@ def test_a_claim_that_holds_nowhere_has_no_such_settings() -> None:
 
 
 def test_held_out_seeds_give_a_verdict_of_their_own() -> None:
-    lucky = ApproxDisKernelUCB(Gaussian(gamma=4.0))  # the best on seed 0 alone
+    lucky = replace(SETTINGS["ApproxDisKernelUCB"], kernel=Gaussian(gamma=4.0))  # the best on seed 0 alone
     rows = [*five(), *(run_of(lucky, regret=r, scalars=200, seed=seed) for seed, r in enumerate((1.0, 100.0, 100.0)))]
     c4 = found_of("C4", *rows)
     assert (c4.verdict, c4.held_out) == ("holds", "fails")

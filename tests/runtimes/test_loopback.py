@@ -1,6 +1,7 @@
 """Loopback: the executable specification against the naive reference, the closed forms and other ways to deliver."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -32,13 +33,15 @@ from laconic.runtimes.network import Delivery, Network
 from tests import naive
 
 DIM, ARMS = 3, 5
+#: As `agrees` has them of the naive reference.
+PARTS: dict[str, Any] = {"kernel": Gaussian(1.0), "lam": 1.0, "alpha": 1.0}
 EVERY: list[Algorithm] = [
-    DisKernelUCB(Gaussian(), D=3.0),
-    OneKernelUCB(Gaussian()),
-    NKernelUCB(Gaussian()),
-    DisLinUCB(D=3.0),
-    ApproxDisKernelUCB(Gaussian(), D=3.0, qbar=0.5),
-    ApproxDisKernelUCB(Gaussian(), D=3.0, qbar=0.5, cold_start="local"),
+    DisKernelUCB(**PARTS, D=3.0),
+    OneKernelUCB(**PARTS),
+    NKernelUCB(**PARTS),
+    DisLinUCB(D=3.0, lam=1.0, alpha=1.0),
+    ApproxDisKernelUCB(**PARTS, D=3.0, qbar=0.5),
+    ApproxDisKernelUCB(**PARTS, D=3.0, qbar=0.5, cold_start="local"),
     Random(),
 ]
 algorithms = pytest.mark.parametrize("algorithm", EVERY, ids=lambda each: type(each).__name__)
@@ -129,13 +132,13 @@ def agrees(
 @pytest.mark.parametrize(
     ("algorithm", "D"),
     [
-        (DisKernelUCB(Gaussian(), D=2.0), 2.0),
-        (DisKernelUCB(Gaussian(), D=0.0), 0.0),
-        (OneKernelUCB(Gaussian()), 0.0),
-        (NKernelUCB(Gaussian()), 0.0),
-        (DisLinUCB(D=2.0), 2.0),
-        (ApproxDisKernelUCB(Gaussian(), D=3.0, qbar=1e9), 3.0),
-        (ApproxDisKernelUCB(Gaussian(), D=0.0, qbar=1e9), 0.0),
+        (DisKernelUCB(**PARTS, D=2.0), 2.0),
+        (DisKernelUCB(**PARTS, D=0.0), 0.0),
+        (OneKernelUCB(**PARTS), 0.0),
+        (NKernelUCB(**PARTS), 0.0),
+        (DisLinUCB(D=2.0, lam=1.0, alpha=1.0), 2.0),
+        (ApproxDisKernelUCB(**PARTS, D=3.0, qbar=1e9), 3.0),
+        (ApproxDisKernelUCB(**PARTS, D=0.0, qbar=1e9), 0.0),
     ],
     ids=["dis", "dis at D=0", "one", "n", "lin", "approx", "approx at D=0"],
 )
@@ -150,7 +153,7 @@ def test_every_choice_sync_and_scalar_is_that_of_the_naive_reference(
 def test_other_sizes_and_thresholds_agree_with_the_naive_reference(
     clients: int, rounds: int, seed: int, D: float
 ) -> None:
-    for algorithm in (DisKernelUCB(Gaussian(), D=D), DisLinUCB(D=D)):
+    for algorithm in (DisKernelUCB(**PARTS, D=D), DisLinUCB(D=D, lam=1.0, alpha=1.0)):
         agrees(algorithm, clients=clients, rounds=rounds, repeat=bool(seed % 2), seed=seed, D=D)
 
 
@@ -170,7 +173,7 @@ def between_syncs(one: Run) -> list[int]:
 
 
 def test_sharing_data_costs_its_closed_form_at_every_sync() -> None:
-    for algorithm in (DisKernelUCB(Gaussian(), D=3.0), OneKernelUCB(Gaussian())):
+    for algorithm in (DisKernelUCB(**PARTS, D=3.0), OneKernelUCB(**PARTS)):
         one = played(algorithm)
         assert one.syncs > 2
         for epoch, new in enumerate(between_syncs(one), start=1):
@@ -178,7 +181,7 @@ def test_sharing_data_costs_its_closed_form_at_every_sync() -> None:
 
 
 def test_sharing_linear_statistics_costs_its_closed_form_at_every_sync() -> None:
-    one = played(DisLinUCB(D=3.0))
+    one = played(DisLinUCB(D=3.0, lam=1.0, alpha=1.0))
     assert one.syncs > 2
     for epoch in range(1, one.syncs + 1):
         assert up_and_down(one, epoch, "share statistics") == (4 * (DIM**2 + DIM), 4 * (DIM**2 + DIM))
@@ -186,7 +189,7 @@ def test_sharing_linear_statistics_costs_its_closed_form_at_every_sync() -> None
 
 @pytest.mark.parametrize("clients", [1, 4])
 def test_approx_costs_its_closed_form_at_every_sync(clients: int) -> None:
-    one = played(ApproxDisKernelUCB(Gaussian(), D=3.0, qbar=0.5), clients=clients, rounds=20)
+    one = played(ApproxDisKernelUCB(**PARTS, D=3.0, qbar=0.5), clients=clients, rounds=20)
     assert one.syncs > 2
     for epoch, rank in enumerate(one.dictionary_sizes.tolist(), start=1):
         up, down = up_and_down(one, epoch, "agree on dictionary")
@@ -212,13 +215,13 @@ def test_the_ledger_is_the_sum_of_the_encoded_messages(algorithm: Algorithm, mon
 
 
 def test_a_sync_has_one_request_and_then_a_question_and_an_answer_for_everyone_and_phase() -> None:
-    for algorithm, phases in ((DisKernelUCB(Gaussian(), D=3.0), 1), (ApproxDisKernelUCB(Gaussian(), D=3.0), 2)):
+    for algorithm, phases in ((DisKernelUCB(**PARTS, D=3.0), 1), (ApproxDisKernelUCB(**PARTS, D=3.0), 2)):
         one = played(algorithm)
         assert one.messages == one.syncs * (1 + 4 + phases * 2 * 4)
 
 
 def test_what_never_syncs_sends_nothing() -> None:
-    for algorithm in (NKernelUCB(Gaussian()), Random(), DisKernelUCB(Gaussian(), D=1e9)):
+    for algorithm in (NKernelUCB(**PARTS), Random(), DisKernelUCB(**PARTS, D=1e9)):
         one = played(algorithm)
         assert (one.messages, one.bytes, one.scalars, one.syncs) == (0, 0, 0, 0)
         assert one.dictionary is None
@@ -228,9 +231,9 @@ def test_what_never_syncs_sends_nothing() -> None:
 
 
 def test_a_trigger_is_looked_at_after_each_interaction_so_a_sync_may_fall_inside_a_round() -> None:
-    one = played(DisKernelUCB(Gaussian(), D=3.0))
+    one = played(DisKernelUCB(**PARTS, D=3.0))
     assert any(step % 4 for step in one.sync_steps)
-    assert played(OneKernelUCB(Gaussian())).sync_steps.tolist() == list(range(1, 49))
+    assert played(OneKernelUCB(**PARTS)).sync_steps.tolist() == list(range(1, 49))
 
 
 @dataclass(frozen=True)
@@ -279,12 +282,12 @@ def test_progress_is_told_the_steps_that_are_done() -> None:
 
 def test_run_plays_loopback_by_name() -> None:
     problem = Cosine(dim=DIM, arms=ARMS)
-    by_name = run(DisKernelUCB(Gaussian(), D=3.0), problem, clients=4, rounds=12, runtime="loopback")
-    same_run(by_name, played(DisKernelUCB(Gaussian(), D=3.0)))
+    by_name = run(DisKernelUCB(**PARTS, D=3.0), problem, clients=4, rounds=12, runtime="loopback")
+    same_run(by_name, played(DisKernelUCB(**PARTS, D=3.0)))
 
 
 def test_the_members_of_a_run_share_one_belief_in_memory() -> None:
-    plan = DisKernelUCB(Gaussian(), D=0.0).plan(2)
+    plan = DisKernelUCB(**PARTS, D=0.0).plan(2)
     network = Network(plan, clients=5, seed=0, ledger=Ledger(plan))
     client = network.clients[0]
     network.settle(0, client.observe(client.choose(np.eye(2)).id, 1.0))
