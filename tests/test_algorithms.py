@@ -76,7 +76,7 @@ def test_finite_algorithms_believe_in_coordinates() -> None:
 
 def test_approx_starts_with_an_empty_dictionary_or_with_an_exact_local_model() -> None:
     starts: list[Any] = ["paper", "local"]
-    paper, local = (ApproxDisKernelUCB(Matern(), cold_start=start).plan(3).belief for start in starts)
+    paper, local = (ApproxDisKernelUCB(Matern(), lam=1.0, cold_start=start).plan(3).belief for start in starts)
     assert isinstance(paper, FiniteBelief)
     assert isinstance(paper.embedding, NystromEmbedding)
     assert paper.dictionary_size == 0

@@ -290,7 +290,7 @@ def test_coordinates_are_those_of_the_cholesky_root_of_the_dictionary() -> None:
 
 def test_statistics_of_parts_add_up_to_those_of_the_whole() -> None:
     (S, _), (X, y) = data(5), data(20, seed=2)
-    embedding = NystromEmbedding(kernel=Gaussian(), dictionary=S)
+    embedding = NystromEmbedding(kernel=Gaussian(1.0), dictionary=S)
     whole = Statistics.of(embedding, X, y)
     parts = [Statistics.of(embedding, X[i::3], y[i::3]) for i in range(3)]
     total = Statistics.zeros(5) + parts[0] + parts[1] + parts[2]
@@ -382,7 +382,7 @@ def test_variances_are_clipped_at_zero_where_rounding_would_make_them_negative()
     X = np.zeros((1, 1)) + 1e-9 * np.arange(60)[:, None]
     y = np.ones(60)
     for belief in (
-        ExactBelief.empty(kernel=Gaussian(), lam=1e-12, dim=1).extended(X, y),
+        ExactBelief.empty(kernel=Gaussian(1.0), lam=1e-12, dim=1).extended(X, y),
         nystrom(X[:1], X, y, lam=1e-12),
     ):
         view = belief.view(X)

@@ -91,7 +91,7 @@ def test_a_dictionary_has_the_rank_of_its_points(kernel: Kernel, X: Floats, rank
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
 def test_the_tolerance_is_relative_to_the_prior(scale: float) -> None:
     X = points(50, dim=1)
-    np.testing.assert_array_equal(full_rank(scale * Gaussian(), X), full_rank(Gaussian(), X))
+    np.testing.assert_array_equal(full_rank(scale * Gaussian(1.0), X), full_rank(Gaussian(1.0), X))
 
 
 def left_by(kernel: Kernel, S: Floats, X: Floats) -> Floats:
@@ -115,7 +115,7 @@ def test_an_outlier_does_not_empty_the_dictionary(at: int) -> None:
 
 def test_what_is_left_out_is_expressed_by_what_is_kept() -> None:
     X = points(200, dim=1)
-    S = X[full_rank(Gaussian(), X)]
+    S = X[full_rank(Gaussian(1.0), X)]
     assert len(S) < 20
     K, k = naive.gram(naive.gaussian(1.0), S, S), naive.gram(naive.gaussian(1.0), S, X)
     rest = 1 - np.sum(k * np.linalg.solve(K, k), axis=0)

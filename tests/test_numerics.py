@@ -71,7 +71,7 @@ def assert_sound(mean: Floats, variance: Floats) -> None:
 def test_five_thousand_nearly_equal_points_are_as_one_point_seen_five_thousand_times() -> None:
     n, lam = 5000, 1e-6
     X, y = nearly_equal(n), 1e6 * (1 + 0.1 * np.random.default_rng(1).standard_normal(n))
-    belief = ExactBelief.empty(kernel=Gaussian(), lam=lam, dim=3)
+    belief = ExactBelief.empty(kernel=Gaussian(1.0), lam=lam, dim=3)
     for first in range(0, n, 1250):
         belief = belief.extended(X[first : first + 1250], y[first : first + 1250])
     view = belief.view(np.concatenate([X[::100], nearly_equal(50, seed=2)]))
@@ -83,7 +83,7 @@ def test_five_thousand_nearly_equal_points_are_as_one_point_seen_five_thousand_t
     assert_allclose(far.variance, 1 / lam, rtol=1e-6)
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(), Gaussian(1e6), Matern(nu=0.5), Linear()], ids=repr)
+@pytest.mark.parametrize("kernel", [Gaussian(1.0), Gaussian(1e6), Matern(nu=0.5), Linear()], ids=repr)
 @pytest.mark.parametrize("spread", [0.0, 1e-15, 1e-9, 1e-5])
 @pytest.mark.parametrize("dim", [1, 20])
 def test_no_belief_doubts_negatively_on_nearly_equal_points(kernel: Kernel, spread: float, dim: int) -> None:
@@ -105,7 +105,7 @@ def test_no_belief_doubts_negatively_on_nearly_equal_points(kernel: Kernel, spre
         assert tail.news.log_det >= 0
 
 
-@pytest.mark.parametrize("algorithm", algorithms(kernel=Gaussian(), lam=1e-6), ids=lambda a: type(a).__name__)
+@pytest.mark.parametrize("algorithm", algorithms(kernel=Gaussian(1.0), lam=1e-6), ids=lambda a: type(a).__name__)
 @pytest.mark.parametrize(("runtime", "rounds"), [("lockstep", 100), ("loopback", 8)])
 def test_every_algorithm_plays_nearly_equal_arms_with_rewards_of_a_million(
     algorithm: Algorithm, runtime: str, rounds: int
@@ -216,7 +216,7 @@ def test_narrow_floats_are_learnt_from_as_the_wide_ones_they_are(runtime: str) -
         "noise": (0.1 * rng.standard_normal(60)).astype(np.float32),
     }
     wide = {name: array.astype(np.float64) for name, array in narrow.items()}
-    for algorithm in algorithms(kernel=Gaussian(), lam=1e-6):
+    for algorithm in algorithms(kernel=Gaussian(1.0), lam=1e-6):
         one, other = (run(algorithm, Log(**each), clients=3, rounds=20, runtime=runtime) for each in (narrow, wide))
         assert_array_equal(one.choices, other.choices)
         assert one.scalars == other.scalars

@@ -47,8 +47,8 @@ KERNELS: list[Kernel] = [
     Linear(),
     Polynomial(2),
     Polynomial(3),
-    1e6 * Gaussian(),
-    Gaussian() + 1e3 * Linear(),
+    1e6 * Gaussian(1.0),
+    Gaussian(1.0) + 1e3 * Linear(),
 ]
 
 
@@ -58,12 +58,12 @@ def data(n: int, *, dim: int = 2, seed: int = 1) -> tuple[Floats, Floats]:
 
 
 def exact(n: int = 0, *, kernel: Kernel | None = None, lam: float = 0.5, dtype: str = "float64") -> ExactBelief:
-    belief = ExactBelief.empty(kernel=kernel or Gaussian(), lam=lam, dim=2, dtype=dtype)
+    belief = ExactBelief.empty(kernel=kernel or Gaussian(1.0), lam=lam, dim=2, dtype=dtype)
     return belief.extended(*data(n))
 
 
 def nystrom(size: int = 4, *, n: int = 9, dtype: str = "float64") -> FiniteBelief:
-    belief = FiniteBelief.nystrom(kernel=Gaussian(), dictionary=data(size, seed=2)[0], lam=0.5, dtype=dtype)
+    belief = FiniteBelief.nystrom(kernel=Gaussian(1.0), dictionary=data(size, seed=2)[0], lam=0.5, dtype=dtype)
     return belief.with_statistics(Statistics.of(belief.coordinates, *data(n)))
 
 
@@ -392,7 +392,7 @@ def test_a_long_history_is_summed_up_without_all_its_coordinates_at_once(
 ) -> None:
     monkeypatch.setattr("laconic.beliefs.contract.CHUNK_ENTRIES", 400_000)
     X, y = data(100_000, dim=5)
-    belief = FiniteBelief.nystrom(kernel=Gaussian(), dictionary=data(100, dim=5, seed=2)[0], lam=1.0)
+    belief = FiniteBelief.nystrom(kernel=Gaussian(1.0), dictionary=data(100, dim=5, seed=2)[0], lam=1.0)
     member = Member(belief, belief, X, y, 0, fired=False, random=lambda: np.random.default_rng(0))
     belief.view(X[:1])  # factors are made
     assert peak(lambda: ShareStatistics("history", wire=wire).contribute(member)) < 25e6  # all coordinates take 80 MB

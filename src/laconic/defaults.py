@@ -17,7 +17,7 @@ QBAR = 1.0
 DELTA = 0.3
 
 PROBLEM = "catalogue"
-CLIENTS, ROUNDS, SEEDS = 50, 40, 3
+CLIENTS, ROUNDS, SEEDS = 50, 60, 3
 #: Where points return, exact algorithms stay small however long they run; elsewhere an interaction costs their square.
 RETURNING, LONG_ROUNDS = ("catalogue", "magic", "mushroom", "shuttle", "clustered"), 200
 RUNTIME = "lockstep"

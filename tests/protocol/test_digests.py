@@ -84,7 +84,7 @@ def bytes_down(network: Network, number: int) -> int:
 @pytest.mark.parametrize(
     ("kernel", "wire"),
     [
-        (Gaussian(), FloatWire()),
+        (Gaussian(1.0), FloatWire()),
         (Matern(nu=1.5), FloatWire("float32")),
         (Polynomial(), Int8Wire()),
         (Linear(), Int8Wire()),
@@ -163,7 +163,7 @@ class Nameless(AllPoints):
         (Lossy(), "disagree about the points that came down"),
         (Stuck(), "must grow"),
         (Nameless(), "needs a name"),
-        (Gaussian(), "derive from laconic.Digest"),
+        (Gaussian(1.0), "derive from laconic.Digest"),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
 )

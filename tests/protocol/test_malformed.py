@@ -295,7 +295,7 @@ def one_point(x: float) -> Part:
 
 def fragile(*points: float) -> Network:
     """Parts of these points, which pass their checks alone, on the way into a merge."""
-    belief = ExactBelief.empty(kernel=Gaussian(), lam=1.0, dim=1)
+    belief = ExactBelief.empty(kernel=Gaussian(1.0), lam=1.0, dim=1)
     plan = Plan(belief=belief, trigger=Every(10**9), phases=(Fragile(),), confidence=Fixed(1.0))
     network = Network(plan, clients=len(points), seed=0)
     network.to_server(0, Request(epoch=BLANK))

@@ -23,7 +23,7 @@ from laconic.runtimes.service import store as stores
 from laconic.runtimes.service.coordinator import Coordinator
 from tests.service.settling import serving, settle, until
 
-ALGORITHM = DisKernelUCB(Gaussian(), D=2.0)
+ALGORITHM = DisKernelUCB(Gaussian(1.0), D=2.0)
 ARMS = [[0.1, 0.2], [0.3, -0.4], [-0.5, 0.6]]
 NOWHERE = "127.0.0.1:1"  # where nobody listens
 
@@ -287,7 +287,7 @@ def test_group_commit_on_a_full_disk_keeps_what_it_acknowledged_and_acknowledges
 
 def test_a_long_state_file_is_compacted_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "LEAST_BYTES", 10_000)
-    with lonely(tmp_path, algorithm=NKernelUCB(Gaussian())) as agent:
+    with lonely(tmp_path, algorithm=NKernelUCB(Gaussian(1.0))) as agent:
         store = agent._diary.store
         waiting = agent.choose(ARMS)
         for _ in range(8):
@@ -295,7 +295,7 @@ def test_a_long_state_file_is_compacted_and_nothing_is_lost(tmp_path: Path, monk
         until(lambda: store._first > 0)
         agent.observe(waiting, 1.0)
         agent.learn(ARMS, [1.0, 2.0, 3.0])
-    with lonely(tmp_path, algorithm=NKernelUCB(Gaussian())) as agent:
+    with lonely(tmp_path, algorithm=NKernelUCB(Gaussian(1.0))) as agent:
         assert agent.status().observations == 2404
 
 

@@ -28,7 +28,7 @@ from laconic.runtimes.service.coordinator import Coordinator, Limits
 from tests.service.rawlink import RawLink
 from tests.service.settling import serving, settle, until
 
-DIS = DisKernelUCB(Gaussian(), D=2.0)
+DIS = DisKernelUCB(Gaussian(1.0), D=2.0)
 ARMS = [[0.1, 0.2], [0.3, -0.4], [-0.5, 0.6]]
 
 

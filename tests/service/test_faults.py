@@ -262,7 +262,7 @@ def test_links_that_are_cut_again_and_again_lose_nothing(kind: str, tmp_path: Pa
 
 
 def test_slow_and_late_links_still_bring_everything(tmp_path: Path) -> None:
-    exact = DisKernelUCB(Gaussian(), D=1e6)
+    exact = DisKernelUCB(Gaussian(1.0), D=1e6)
     plan = exact.plan(DIM)
     with (
         Coordinator(plan, state=tmp_path / "c.db", serving=serving(patience=Patience(seconds=60.0))) as there,

@@ -18,7 +18,7 @@ from laconic.protocol.records import Learnt, Record, encode_record
 from laconic.protocol.restoring import restore_client, snapshot_client
 from laconic.runtimes.service.store import APPLICATION, FORMAT, Store
 
-PLAN = DisKernelUCB(Gaussian(), D=3.0).plan(2)
+PLAN = DisKernelUCB(Gaussian(1.0), D=3.0).plan(2)
 
 
 def learnt(first: int, *, count: int = 1) -> Learnt:

@@ -23,9 +23,9 @@ ONE_PHASE, TWO_PHASES = 50, 90
 HASH = 8
 #: Bytes of an upload and of a download beside what they carry; of a reward, and of a number that names a point.
 UPLOAD, DOWNLOAD, REWARD, NUMBER = 13, 36, 2, 2
-#: Bytes of a weight and of a coefficient of the mean, in few bits (`laconic.protocol.rice`): those of all versions of
-#: two runs on the cosine problem with λ = α = 0.1, one of d = 5, N = 20, T = 100, γ = 0.5 (0.70 and 0.77) and one of
-#: d = 20, N = T = 30, γ = 0.1 (0.51 and 0.58). Where points are few, entries take up to a byte.
+#: Bytes of a weight and of a coefficient of the mean, in few bits (`laconic.protocol.rice`): means over all versions of
+#: two runs on the cosine problem with λ = α = 0.1, of d = 5, N = 20, T = 100, γ = 0.5 (0.70 and 0.77) and
+#: d = 20, N = T = 30, γ = 0.1 (0.51 and 0.58). Where atoms are few, an entry takes up to a byte.
 WEIGHT, COEFFICIENT = 0.61, 0.68
 #: Atoms are about this many times the effective dimension; where they are half of all points, points go instead.
 ATOMS, SHARE = 2.5, 0.5
