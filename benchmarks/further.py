@@ -17,7 +17,7 @@ import typer
 
 from laconic import Catalogue, Cosine, DisKernelUCB, Gaussian, LaconicUCB, Matern, Polynomial, run
 from laconic.kernels import Kernel
-from laconic.problems.base import Problem
+from laconic.problems.base import Instance, Problem
 from laconic.problems.clustered import Mushroom
 from laconic.report.table import Table, amount, number
 from laconic.runtimes import Run
@@ -102,9 +102,9 @@ def _close(case: Case, *, seed: int) -> tuple[str, ...]:
     return (f"{case.name}, {atoms} atoms", *(f"{float(np.mean(apart <= part * case.lam)):.1%}" for part in NEAR))
 
 
-def _points(played: Run, instance: object, case: Case) -> Iterator[np.ndarray]:
+def _points(played: Run, instance: Instance, case: Case) -> Iterator[np.ndarray]:
     for index in range(case.rounds):
-        arms = instance.round(index).arms  # type: ignore[attr-defined]
+        arms = instance.round(index).arms
         yield from arms[np.arange(case.clients), played.choices[index]]
 
 
