@@ -3,7 +3,8 @@ PYTHON  ?= python3
 VENV    ?= .venv
 WORKERS ?= 2
 SCHEDULES ?= 10000
-DEMO    ?= compare catalogue --out demo
+# Settings that suit the demo's problem, where points return: all of them may be in a dictionary.
+DEMO    ?= compare catalogue --gamma 1 --lam 1 --alpha 0.5 --set ApproxDisKernelUCB.qbar=10 --out demo
 
 BIN     := $(VENV)/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check

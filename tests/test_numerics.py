@@ -223,7 +223,7 @@ def test_narrow_floats_are_learnt_from_as_the_wide_ones_they_are(runtime: str) -
 
 
 def test_a_client_computes_narrow_arms_in_double_precision() -> None:
-    client = Client(NKernelUCB(lam=1e-6).plan(2), number=0, seed=0, clients=1)
+    client = Client(NKernelUCB(Gaussian(1.0), lam=1e-6).plan(2), number=0, seed=0, clients=1)
     rng = np.random.default_rng(0)
     X, y = [], []
     for _ in range(20):

@@ -93,7 +93,7 @@ def test_gamma_given_to_an_algorithm_in_a_file() -> None:
         (DisKernelUCB, "lam", (0.1, 1), "lam=grid(0.1, 1)"),
         (DisKernelUCB, "alpha", np.array([0.5, 1.0]), "alpha=grid(0.5, 1.0)"),
         (DisKernelUCB, "alpha", range(1, 7), "alpha=grid(1, 2, 3, 4, …)"),
-        (DisKernelUCB, "kernel", [Gaussian(), Matern()], "kernel=grid(Gaussian(gamma=1.0), Matern("),
+        (DisKernelUCB, "kernel", [Gaussian(1.0), Matern()], "kernel=grid(Gaussian(gamma=1.0), Matern("),
         (DisKernelUCB, "wire", ["int8", "float64"], "wire=grid('int8', 'float64')"),
         (DisKernelUCB, "together", [True, False], "together=grid(True, False)"),
         (ApproxDisKernelUCB, "qbar", [0.3, 1.0], "qbar=grid(0.3, 1.0)"),

@@ -33,10 +33,10 @@ ALGORITHMS = (DisKernelUCB, OneKernelUCB, NKernelUCB, DisLinUCB, ApproxDisKernel
 OTHER: dict[str, tuple[str, Any, str]] = {
     "kernel": ("kernel", Matern(), "kernel is Gaussian here and Matern there"),
     "D": ("trigger.D", 1.25, "1.25 there"),
-    "lam": ("lam", 0.5, "lam is 1 here and 0.5 there"),
-    "alpha": ("confidence.alpha", 0.3, "confidence.alpha is 1 here and 0.3 there"),
+    "lam": ("lam", 0.5, "lam is 0.1 here and 0.5 there"),
+    "alpha": ("confidence.alpha", 0.3, "confidence.alpha is 0.2 here and 0.3 there"),
     "exploration": ("exploration", Greedy(), "exploration is UCB here and Greedy there"),
-    "qbar": ("phases.0.qbar", 2.5, "phases.0.qbar is 0.3 here and 2.5 there"),
+    "qbar": ("phases.0.qbar", 2.5, "phases.0.qbar is 1 here and 2.5 there"),
     "dtype": ("dtype", "float32", "dtype is float64 here and float32 there"),
     "cold_start": ("belief", "local", "belief is NystromEmbedding here and ExactBelief there"),
     "together": ("phases.0", False, "digest is not set here and AllPoints there"),
