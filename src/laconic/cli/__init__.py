@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from laconic.cli import data_command
+from laconic.cli.agent_command import agent
 from laconic.cli.certs import certs
 from laconic.cli.compare_command import compare
 from laconic.cli.demo_federation import demo_federation
@@ -44,6 +45,7 @@ app.command("list", epilog=EPILOG)(list_all)
 app.command("show", epilog=EPILOG, no_args_is_help=True)(show)
 app.command("suggest", epilog=EPILOG, no_args_is_help=True)(suggest)
 app.command("serve", epilog=EPILOG, no_args_is_help=True)(serve)
+app.command("agent", epilog=EPILOG, no_args_is_help=True)(agent)
 app.command("status", epilog=EPILOG, no_args_is_help=True)(status)
 app.command("certs", epilog=EPILOG, no_args_is_help=True)(certs)
 app.command("demo-federation", epilog=EPILOG, no_args_is_help=False)(demo_federation)

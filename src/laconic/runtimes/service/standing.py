@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from laconic.runtimes.service.pages import JSON, TEXT, Answer
+
 if TYPE_CHECKING:
     from laconic.runtimes.service.coordinator import Coordinator
-
-TEXT, JSON = "text/plain", "application/json"
 
 
 def status_of(coordinator: Coordinator) -> dict[str, Any]:
@@ -45,17 +45,17 @@ def status_of(coordinator: Coordinator) -> dict[str, Any]:
     }
 
 
-def metrics(coordinator: Coordinator, path: str) -> tuple[int, str, bytes]:
+def page_of(coordinator: Coordinator, path: str) -> Answer:
     """The answer to a path: ``/status``, ``/metrics``, ``/healthz`` and ``/readyz``."""
     if path == "/status":
-        return 200, JSON, msgspec.json.encode(status_of(coordinator))
+        return Answer(200, JSON, msgspec.json.encode(status_of(coordinator)))
     if path == "/metrics":
-        return 200, f"{TEXT}; version=0.0.4", "".join(_lines(coordinator)).encode()
+        return Answer(200, f"{TEXT}; version=0.0.4", "".join(_lines(coordinator)).encode())
     if path == "/healthz":
-        return 200, TEXT, b"ok\n"
+        return Answer(200, TEXT, b"ok\n")
     if path == "/readyz":
-        return (200, TEXT, b"ready\n") if coordinator.is_ready else (503, TEXT, b"not ready\n")
-    return 404, TEXT, b"there are /status, /metrics, /healthz and /readyz\n"
+        return Answer(200, TEXT, b"ready\n") if coordinator.is_ready else Answer(503, TEXT, b"not ready\n")
+    return Answer(404, TEXT, b"there are /status, /metrics, /healthz and /readyz\n")
 
 
 def _lines(coordinator: Coordinator) -> Iterator[str]:
