@@ -18,6 +18,7 @@ from laconic.cli.compare_command import compare
 from laconic.cli.demo_federation import demo_federation
 from laconic.cli.frontier_command import frontier
 from laconic.cli.list_command import list_all
+from laconic.cli.log_command import log
 from laconic.cli.reproduce_command import reproduce
 from laconic.cli.run_command import run
 from laconic.cli.serve import serve
@@ -47,6 +48,7 @@ app.command("suggest", epilog=EPILOG, no_args_is_help=True)(suggest)
 app.command("serve", epilog=EPILOG, no_args_is_help=True)(serve)
 app.command("agent", epilog=EPILOG, no_args_is_help=True)(agent)
 app.command("status", epilog=EPILOG, no_args_is_help=True)(status)
+app.command("log", epilog=EPILOG, no_args_is_help=True)(log)
 app.command("certs", epilog=EPILOG, no_args_is_help=True)(certs)
 app.command("demo-federation", epilog=EPILOG, no_args_is_help=False)(demo_federation)
 

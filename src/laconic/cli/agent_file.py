@@ -29,6 +29,7 @@ class AgentFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     body_bytes: int = MOST_BODY
     group_commit: float = 0.0
     forget_after: float = WEEK
+    log_decisions: int = 0
     algorithm: dict[str, Any] | None = None
     dim: int | None = None
 
@@ -53,6 +54,7 @@ class AgentSettings:
             dim=file.dim,
             group_commit=file.group_commit,
             forget_after=file.forget_after,
+            log_decisions=file.log_decisions,
         )
 
     def sidecar(self, agent: Agent) -> Sidecar:
