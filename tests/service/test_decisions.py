@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from laconic import Agent, EpsilonFloor, Gaussian, LaconicUCB
 from laconic.cli import app
-from laconic.errors import InputError, LaconicError, StateError
+from laconic.errors import InputError, StateError
 from laconic.problems.events import read_events
 from laconic.runtimes.service import diary
 from laconic.runtimes.service.decisions import log_table, logged
@@ -64,7 +64,8 @@ def test_a_log_survives_restarts_and_rewards_come_to_it_late(tmp_path: Path) -> 
         agent.observe(pick.id, 0.5)
         agent.observe(agent.choose(ARMS), 1.0)
     (one,) = logged(tmp_path / "a.db")
-    assert (one.id, one.chosen, one.reward) == (pick.id, pick.arm, pytest.approx(0.5, abs=0.01))
+    assert (one.id, one.chosen) == (pick.id, pick.arm)
+    assert one.reward == pytest.approx(0.5, abs=0.01)
 
 
 def test_a_log_keeps_the_newest_so_many_and_outlives_compaction(tmp_path: Path) -> None:
@@ -102,10 +103,8 @@ def test_what_is_no_state_file_is_refused_and_left_as_it_is(tmp_path: Path) -> N
         with pytest.raises(StateError, match=words):
             export(tmp_path, name)
     assert (tmp_path / "a.db").read_text() == "rubbish"
-    with pytest.raises(LaconicError, match=r"\.parquet"):
-        done = CliRunner().invoke(app, ["log", str(tmp_path / "a.db"), "--out", "log.csv"])
-        assert done.exception is not None
-        raise done.exception
+    done = CliRunner().invoke(app, ["log", str(tmp_path / "a.db"), "--out", "log.csv"])
+    assert isinstance(done.exception, InputError)
 
 
 def test_agents_of_different_problems_make_no_log_together(tmp_path: Path) -> None:
