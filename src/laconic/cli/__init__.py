@@ -25,6 +25,7 @@ from laconic.cli.serve import serve
 from laconic.cli.show_command import show
 from laconic.cli.status import status
 from laconic.cli.suggest_command import suggest
+from laconic.cli.top import top
 
 OK, BAD_INPUT, INTERRUPTED = 0, 2, 130
 EPILOG = "Exit codes: 0 all went well, 2 bad input (one line on stderr says what), 130 stopped by Ctrl-C."
@@ -48,6 +49,7 @@ app.command("suggest", epilog=EPILOG, no_args_is_help=True)(suggest)
 app.command("serve", epilog=EPILOG, no_args_is_help=True)(serve)
 app.command("agent", epilog=EPILOG, no_args_is_help=True)(agent)
 app.command("status", epilog=EPILOG, no_args_is_help=True)(status)
+app.command("top", epilog=EPILOG, no_args_is_help=True)(top)
 app.command("log", epilog=EPILOG, no_args_is_help=True)(log)
 app.command("certs", epilog=EPILOG, no_args_is_help=True)(certs)
 app.command("demo-federation", epilog=EPILOG, no_args_is_help=False)(demo_federation)

@@ -17,6 +17,8 @@ from laconic.errors import InputError, LinkError
 
 TEXT, JSON, HTML = "text/plain", "application/json", "text/html"
 MOST_HEADER, MOST_SECONDS, MOST_CONNECTIONS = 8192, 10.0, 64
+#: So many of these may be streams, which stay.
+MOST_STREAMS = 32
 #: Before the path of a Unix socket, where an address is expected.
 UNIX = "unix:"
 #: How long somebody whose body was not wanted may still send it, so that it comes to read why.
@@ -73,6 +75,7 @@ class Pages:
         self._server: asyncio.Server | None = None
         self._socket: Path | None = None
         self._serving: set[asyncio.Task[None]] = set()
+        self._streams = 0
 
     async def start(self, address: str) -> str:
         """Serve at HOST:PORT, or at unix:PATH for the owner of the process; the address that it came to."""
@@ -123,10 +126,19 @@ class Pages:
             await _linger(reader, writer)
             return
         answer = await self._asked(asked)
+        if answer.stream is not None and self._streams >= MOST_STREAMS:
+            answer = Answer(503, JSON, msgspec.json.encode({"error": "as many look on as are let"}))
         await _write(writer, answer.head() + (b"" if asked.method == "HEAD" else answer.body))
         if answer.stream is not None and asked.method != "HEAD":
-            async for part in answer.stream:
+            await self._flow(answer.stream, writer)
+
+    async def _flow(self, stream: AsyncIterator[bytes], writer: asyncio.StreamWriter) -> None:
+        self._streams += 1
+        try:
+            async for part in stream:
                 await _write(writer, part)
+        finally:
+            self._streams -= 1
 
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Asked:
         if len(self._serving) > MOST_CONNECTIONS:
