@@ -58,7 +58,8 @@ def federation(
 
 def taught(there: Coordinator, agents: list[Agent], *, rounds: int = 4) -> dict[int, list[float]]:
     """Rewards that agents learnt and shared, by member."""
-    rng, told = np.random.default_rng(0), {i: [] for i in range(len(agents))}
+    rng = np.random.default_rng(0)
+    told: dict[int, list[float]] = {i: [] for i in range(len(agents))}
     for step in range(rounds):
         for i, agent in enumerate(agents):
             rewards = [float(i + step), float(i)]

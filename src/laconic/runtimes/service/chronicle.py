@@ -24,6 +24,8 @@ from laconic.protocol.roster import Hub
 
 #: So many exchanges are shown, and so many members' rewards; a series has at most twice so many places.
 EXCHANGES, CURVES, PLACES = 40, 8, 60
+#: So many uploads of whomever make a stretch of everyone's rewards.
+AT_ONCE = 4
 #: A float64 on the paper's wire.
 WIDE = 8
 
@@ -48,7 +50,7 @@ class Series:
     counts: list[int] = field(default_factory=list)
     sums: list[float] = field(default_factory=list)
     times: list[float] = field(default_factory=list)  # at which each stretch ended
-    _each: int = 1  # how many additions a stretch holds
+    each: int = 1  # how many additions a stretch holds
     _open: int = 0
 
     def add(self, rewards: np.ndarray, now: float) -> None:
@@ -61,7 +63,7 @@ class Series:
             self.counts.append(len(rewards))
             self.sums.append(float(rewards.sum()))
             self.times.append(now)
-        self._open = (self._open + 1) % self._each
+        self._open = (self._open + 1) % self.each
         if len(self.counts) > 2 * PLACES and not self._open:
             self._halve()
 
@@ -71,7 +73,7 @@ class Series:
             old = getattr(self, name)
             setattr(self, name, [*map(sum, zip(old[:even:2], old[1:even:2], strict=True)), *old[even:]])
         self.times = [*self.times[1:even:2], *self.times[even:]]
-        self._each *= 2
+        self.each *= 2
 
     @property
     def count(self) -> int:
@@ -100,7 +102,7 @@ class Chronicle:
         self._plan, self._total = plan, total
         self._exchanges: deque[Exchange] = deque(maxlen=EXCHANGES)
         self._series: dict[int, Series] = {}
-        self._everyone = Series()
+        self._everyone = Series(each=AT_ONCE)
         self._asked: dict[str | None, str] = {}  # why each member asked
         self._begun: tuple[int, str | None, int, int] = (-1, None, 0, 0)  # epoch, who fired, members, bytes before
         self._known = _observations(hub)  # before the start: what these cost was not counted either
@@ -151,9 +153,9 @@ class Chronicle:
         elif isinstance(message, Released):
             self._end(message.epoch.number, f"given up: {message.reason}")
         elif isinstance(message, Digested):
-            new = WIDE * (message.length - message.base) if message.raw else 0
+            new = np.size(message.payload.values.get("rewards", ())) if message.raw else 0
             atoms = 0 if message.raw else atoms_in(hub) or 0
-            self._paper += new * (self._plan.belief.dim + 1)
+            self._paper += WIDE * new * (self._plan.belief.dim + 1)
             self._paper += self._paper_bytes(atoms, points=atoms, clients=hub.clients)
             self._answer(name, message.version, size, "points" if message.raw else f"{atoms} atoms")
         elif isinstance(message, NothingNew):
