@@ -14,6 +14,7 @@ import pytest
 
 from laconic import Client, DisKernelUCB, LaconicUCB, registry
 from laconic.canonical import table_bytes
+from laconic.errors import InputError
 from laconic.protocol import messages
 from laconic.protocol.codec import Codec
 from laconic.protocol.digests import Digest
@@ -89,6 +90,38 @@ def test_the_messages_are_those_of_the_protocol_with_their_fields() -> None:
     ]
     expected = table(["message", "goes", "fields"], rows)
     assert marked("architecture.md", "messages") == expected, f"docs/architecture.md should say\n{expected}"
+
+
+def said_of(kind: type) -> str:
+    """What a message says, from its docstring."""
+    first = " ".join((inspect.getdoc(kind) or "").split("\n\n")[0].split())
+    return first.partition(": ")[2].replace("``", "`")
+
+
+def test_the_messages_have_their_numbers_and_say_what_they_say() -> None:
+    rows = [
+        [str(kind.__struct_config__.tag), kind.__name__, way, said_of(kind)]
+        for way, kinds in (("up", messages.Up), ("down", messages.Down))
+        for kind in kinds.__args__
+    ]
+    expected = table(["number", "message", "goes", "what it says"], rows)
+    assert marked("protocol.md", "numbers") == expected, f"docs/protocol.md should say\n{expected}"
+
+
+def exchange_of(name: str) -> list[str]:
+    """How an algorithm exchanges, and under which names that is counted."""
+    try:
+        plan = registry.find("algorithm", name)().plan(2)
+    except InputError:
+        return [name, "simulated only", ""]
+    if plan.digest is not None:
+        return [name, "alone", f"upload, {plan.digest.name}"]
+    return [name, "together" if plan.phases else "never", ", ".join(phase.name for phase in plan.phases)]
+
+
+def test_what_every_algorithm_exchanges_is_listed() -> None:
+    expected = table(["algorithm", "exchanges", "counted under"], [exchange_of(name) for name in registry.algorithms()])
+    assert marked("protocol.md", "exchanges") == expected, f"docs/protocol.md should say\n{expected}"
 
 
 def test_the_layers_are_those_that_the_linter_holds() -> None:

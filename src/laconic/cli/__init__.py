@@ -12,17 +12,20 @@ from typing import Annotated
 import typer
 
 from laconic.cli import data_command
+from laconic.cli.agent_command import agent
 from laconic.cli.certs import certs
 from laconic.cli.compare_command import compare
 from laconic.cli.demo_federation import demo_federation
 from laconic.cli.frontier_command import frontier
 from laconic.cli.list_command import list_all
+from laconic.cli.log_command import log
 from laconic.cli.reproduce_command import reproduce
 from laconic.cli.run_command import run
 from laconic.cli.serve import serve
 from laconic.cli.show_command import show
 from laconic.cli.status import status
 from laconic.cli.suggest_command import suggest
+from laconic.cli.top import top
 
 OK, BAD_INPUT, INTERRUPTED = 0, 2, 130
 EPILOG = "Exit codes: 0 all went well, 2 bad input (one line on stderr says what), 130 stopped by Ctrl-C."
@@ -44,7 +47,10 @@ app.command("list", epilog=EPILOG)(list_all)
 app.command("show", epilog=EPILOG, no_args_is_help=True)(show)
 app.command("suggest", epilog=EPILOG, no_args_is_help=True)(suggest)
 app.command("serve", epilog=EPILOG, no_args_is_help=True)(serve)
+app.command("agent", epilog=EPILOG, no_args_is_help=True)(agent)
 app.command("status", epilog=EPILOG, no_args_is_help=True)(status)
+app.command("top", epilog=EPILOG, no_args_is_help=True)(top)
+app.command("log", epilog=EPILOG, no_args_is_help=True)(log)
 app.command("certs", epilog=EPILOG, no_args_is_help=True)(certs)
 app.command("demo-federation", epilog=EPILOG, no_args_is_help=False)(demo_federation)
 

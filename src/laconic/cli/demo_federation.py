@@ -91,7 +91,7 @@ class _Demo:
                 where: dict[str, str] = json.loads(one.stdout.readline() or "{}")
                 if not where:
                     _fail((self._folder / "coordinator.log").read_text())
-                self._say(f"coordinator at {where['address']}, its numbers at http://{where['http']}/status")
+                self._say(f"coordinator at {where['address']}, live at http://{where['http']}/")
                 yield where
             finally:
                 one.terminate()

@@ -67,12 +67,12 @@ class Federation:
     @property
     def serving(self) -> Serving:
         """Where and for whom it is served."""
-        file, tls = self.file, self.file.tls
+        file = self.file
         return Serving(
             bind=file.bind,
             http=file.http,
             insecure=file.insecure,
-            tls=None if tls is None else TLS(**{name: self.folder / path for name, path in _paths(tls)}),
+            tls=tls_of(file.tls, folder=self.folder),
             allowed=None if file.names is None else frozenset(file.names),
             members=tuple(file.members),
             patience=Patience(seconds=file.patience.seconds, quorum=file.patience.quorum),
@@ -89,8 +89,11 @@ class Federation:
         )
 
 
-def _paths(tls: TLSFiles) -> list[tuple[str, str]]:
-    return [("authority", tls.authority), ("certificate", tls.certificate), ("key", tls.key)]
+def tls_of(files: TLSFiles | None, *, folder: Path) -> TLS | None:
+    """The files of one side, with paths from a folder."""
+    if files is None:
+        return None
+    return TLS(authority=folder / files.authority, certificate=folder / files.certificate, key=folder / files.key)
 
 
 def read_federation(path: Path) -> Federation:

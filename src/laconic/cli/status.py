@@ -20,7 +20,7 @@ def status(
     typer.echo(to_json(found) if as_json else "\n".join(_lines(found)))
 
 
-def fetched(address: str) -> dict[str, Any]:
+def fetched(address: str, *, path: str = "/status") -> dict[str, Any]:
     """What the coordinator at an HTTP address says about itself."""
     import json
     from urllib.error import URLError
@@ -31,7 +31,7 @@ def fetched(address: str) -> dict[str, Any]:
     if "/" in address or ":" not in address:
         raise InputError(f"the address must be HOST:PORT, not {address!r}; try 127.0.0.1:7444")
     try:
-        with urlopen(f"http://{address}/status", timeout=SECONDS) as answer:  # the scheme is ours
+        with urlopen(f"http://{address}{path}", timeout=SECONDS) as answer:  # the scheme is ours
             found: dict[str, Any] = json.load(answer)
     except (URLError, OSError, ValueError) as error:
         raise LinkError(f"no coordinator answers at {address}: {error}; try the http address of its file") from None

@@ -82,6 +82,7 @@ class Agent:
         seed: int,
         group_commit: float = 0.0,
         forget_after: float = WEEK,
+        log_decisions: int = 0,
     ) -> None:
         """An agent on a store that is open; `join` makes both."""
         self.plan, self.name = plan, joining.name
@@ -94,7 +95,7 @@ class Agent:
         client, first = _restored(plan, store, name=joining.name, seed=seed)
         self._made = _times(store, client)
         self._noted = dict(self._made)
-        self._diary = Diary(client, store, perform=self._perform)
+        self._diary = Diary(client, store, perform=self._perform, log_decisions=log_decisions)
         self._link = Linking(self, joining, codec=Codec(plan))
         if client.state not in (ClientState.OUTSIDE, ClientState.AWAY):
             self._diary.happen(lambda each: each.lose())
@@ -116,6 +117,7 @@ class Agent:
         seed: int | None = None,
         group_commit: float = 0.0,
         forget_after: float = WEEK,
+        log_decisions: int = 0,
         wait: float = 30.0,
     ) -> Agent:
         """Open or begin a state file, and link to a coordinator in the background.
@@ -123,10 +125,12 @@ class Agent:
         Without an ``algorithm`` and a ``dim`` a new agent asks the coordinator for its own, and waits for that so many
         seconds; later starts need nobody. ``group_commit`` lets `observe` return before its record is on disk, by up to
         so many seconds: a kill then loses what was observed since. Decisions older than ``forget_after`` seconds are
-        given up. Plaintext (``insecure``) is for coordinators on this machine.
+        given up. The newest ``log_decisions`` are kept with all arms that were shown, for ``laconic log``. Plaintext
+        (``insecure``) is for coordinators on this machine.
         """
         require_name("name", name)
         _check_times(group_commit, forget_after)
+        require_whole("log_decisions", log_decisions, least=0)
         if (tls is None) is not bool(insecure):
             raise InputError(
                 "give tls, as in TLS.of('certs', name), or insecure=True to talk to this machine in plaintext"
@@ -142,7 +146,13 @@ class Agent:
                 store.note(TABLE, table)
             drawn = secrets.randbits(31) if seed is None else seed
             agent = cls(
-                plan, joining=joining, store=store, seed=drawn, group_commit=group_commit, forget_after=forget_after
+                plan,
+                joining=joining,
+                store=store,
+                seed=drawn,
+                group_commit=group_commit,
+                forget_after=forget_after,
+                log_decisions=log_decisions,
             )
         except BaseException:
             store.close()

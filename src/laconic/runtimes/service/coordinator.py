@@ -25,9 +25,9 @@ from laconic.runtimes.service import methods
 from laconic.runtimes.service.background import Background, background, heeded
 from laconic.runtimes.service.desk import Arrived, Desk, Gone, Passed
 from laconic.runtimes.service.packages import grpc
-from laconic.runtimes.service.pages import Pages
+from laconic.runtimes.service.pages import Answer, Asked, Pages
 from laconic.runtimes.service.security import TLS, name_in, require_address, server_credentials
-from laconic.runtimes.service.standing import metrics, status_of
+from laconic.runtimes.service.standing import page_of, status_of
 from laconic.runtimes.service.store import Store
 
 log = logging.getLogger("laconic.coordinator")
@@ -319,9 +319,11 @@ class Coordinator:
             await handled.wait()
             limit = None
 
-    def _page(self, path: str) -> tuple[int, str, bytes]:
-        """An answer to a question over HTTP: status code, type, body."""
-        return metrics(self, path)
+    async def _page(self, asked: Asked) -> Answer:
+        """An answer to a question over HTTP."""
+        if asked.method not in ("GET", "HEAD"):
+            return Answer(405, body=b"only GET is answered\n", headers={"Allow": "GET, HEAD"})
+        return page_of(self, asked.path)
 
 
 async def _write(door: _Door, context: grpc.aio.ServicerContext) -> _Ending:

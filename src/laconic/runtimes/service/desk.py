@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Executor
 from copy import copy
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from laconic.errors import LaconicError, LocalProtocolError, MergeFailed, RemoteProtocolError, StateError
@@ -22,6 +23,7 @@ from laconic.protocol.outcome import Outcome, Work
 from laconic.protocol.records import Record, encode_record
 from laconic.protocol.restoring import snapshot_server
 from laconic.protocol.server import Sends, Server
+from laconic.runtimes.service.chronicle import Chronicle
 from laconic.runtimes.service.store import Store
 from laconic.runtimes.service.traffic import Traffic
 
@@ -130,6 +132,7 @@ class Desk:
         self.server, self.store = server, store
         self.allowed: frozenset[str] | None = None  # None where every name is
         self.traffic, self.counters = Traffic(server.plan), Counters()
+        self.chronicle = Chronicle(server.plan, hub=server.hub, total=self.traffic.bytes)
         self.doors: dict[int, Door] = {}
         self.errors: list[str] = []  # the last few, for a status
         self._codec, self._pool = codec, pool
@@ -238,6 +241,7 @@ class Desk:
             effects.end.append((door, outcome.dropped or "refused", True))
 
     def _note(self, door: Door, message: Any, outcome: Outcome[Sends]) -> None:
+        self._tell(lambda chronicle: chronicle.arrived(door.name, message))
         if isinstance(message, Hello):
             door.name = message.name
             self.doors[door.number] = door
@@ -275,11 +279,20 @@ class Desk:
             if isinstance(event, Arrived):
                 event.door.end("the coordinator cannot store anything at the moment")
 
+    def _tell(self, told: Callable[[Chronicle], None]) -> None:
+        """Tell the chronicle; nothing hangs on it."""
+        try:
+            told(self.chronicle)
+        except Exception:
+            log.exception("the chronicle lacks something")
+
     def _perform(self, effects: Effects) -> None:
+        self._tell(lambda chronicle: chronicle.kept(effects.keep))
         sent = [(self.doors[link], message) for link, message in effects.send if link in self.doors]
         for door, data, message in self._encoded(sent):
             self.traffic.record(message, direction="down", size=len(data))
             door.put(data)
+            self._tell(partial(Chronicle.sent, name=door.name, message=message, size=len(data), hub=self.server.hub))
             if isinstance(message, SetAside):
                 log.warning("set aside", extra={"link": door.number, "member": door.name, "reason": message.reason})
                 if message.final:

@@ -22,10 +22,13 @@ from laconic.protocol.messages import Up
 from laconic.protocol.outcome import Outcome
 from laconic.protocol.records import Decided, Record, encode_record
 from laconic.protocol.restoring import snapshot_client
+from laconic.runtimes.service.decisions import DecisionLog, Shown
 from laconic.runtimes.service.store import Store
 
 #: So many decisions may wait to be written; of those beyond it only the `Decision` itself can be reported on.
 MOST_WAITING = 10_000
+#: So many bytes of arms may wait to be logged; a decision beyond that is made, and not in the log.
+MOST_SHOWN = 2**26
 
 
 @dataclass(eq=False)
@@ -40,6 +43,7 @@ class Entry:
     written: bool = False
     performed: bool = False  # whether its effects were seen before it was written, which only work may be
     error: StateError | None = None
+    shown: Shown | None = None  # a choice with its arms, for the log
 
     @property
     def decided(self) -> Decided | None:
@@ -51,27 +55,40 @@ class Entry:
 class Diary:
     """A client with its store, for many threads. ``perform`` is given each entry once it is written, in order."""
 
-    def __init__(self, client: Client, store: Store, *, perform: Callable[[Entry], None]) -> None:
+    def __init__(
+        self, client: Client, store: Store, *, perform: Callable[[Entry], None], log_decisions: int = 0
+    ) -> None:
         self.client, self.store = client, store
+        self.log = DecisionLog(store, most=log_decisions)
         self.link: Any = None  # the one on which events send
         self.lost_decisions = 0
         self.failing: str | None = None  # why the last attempt to write failed
         self._perform = perform
         self._brief, self._disk = threading.Lock(), threading.Lock()
         self._queue: deque[Entry] = deque()
+        self._shown = 0  # bytes of arms that wait
 
     # -- events --------------------------------------------------------------------------------------------------
 
-    def choose(self, *arguments: Any, **options: Any) -> Decision:
+    def choose(self, arms: Any, **options: Any) -> Decision:
         """A decision; its record is written behind it."""
         with self._brief:
             before = copy(self.client)
-            decision = self.client.choose(*arguments, **options)
+            decision = self.client.choose(arms, **options)
             if len(self._queue) < MOST_WAITING:
-                self._queue.append(Entry((decision.record,), Outcome(), None, before))
+                self._queue.append(
+                    Entry((decision.record,), Outcome(), None, before, shown=self._to_log(decision, arms))
+                )
             else:
                 self.lost_decisions += 1
         return decision
+
+    def _to_log(self, decision: Decision, arms: Any) -> Shown | None:
+        if not self.log.most or self._shown > MOST_SHOWN:
+            return None
+        shown = Shown.of(decision, arms)
+        self._shown += shown.arms.nbytes
+        return shown
 
     def happen(
         self,
@@ -129,12 +146,15 @@ class Diary:
             return
         try:
             records = [record for entry in entries for record in entry.records]
+            shown = [entry.shown for entry in entries if entry.shown is not None]
             if records:
-                self.store.append(records)
+                self.store.append(records, beside=lambda connection: self.log.write(connection, shown, records))
         except StateError as error:
             self._fail(entries, error)
             return
         self.failing = None
+        with self._brief:
+            self._shown -= sum(each.arms.nbytes for each in shown)
         for entry in entries:
             entry.written = True
             if not entry.performed:
@@ -163,7 +183,9 @@ class Diary:
             if entry.performed and entry.link is not None:
                 entry.link.end(f"what came on it could not be stored: {error}")
         decisions = [each for each in entries if each.decided is not None]
-        self._queue.extend(Entry(each.records, Outcome(), None, copy(self.client)) for each in decisions)
+        self._queue.extend(
+            Entry(each.records, Outcome(), None, copy(self.client), shown=each.shown) for each in decisions
+        )
 
     # -- snapshots -----------------------------------------------------------------------------------------------
 

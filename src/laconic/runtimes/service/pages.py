@@ -1,66 +1,228 @@
-"""Pages: a few read-only answers over plain HTTP, for probes, metrics and people."""
+"""Pages: answers over plain HTTP, for probes, metrics, people, and applications beside an agent."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+import socket
+import stat
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
 
-#: An answer to a path: status code, type, body.
-Page = Callable[[str], tuple[int, str, bytes]]
-REASONS = {200: "OK", 404: "Not Found", 405: "Method Not Allowed", 431: "Request Header Fields Too Large", 503: "Busy"}
+import msgspec
+
+from laconic.errors import InputError, LinkError
+
+TEXT, JSON, HTML = "text/plain", "application/json", "text/html"
 MOST_HEADER, MOST_SECONDS, MOST_CONNECTIONS = 8192, 10.0, 64
+#: So many of these may be streams, which stay.
+MOST_STREAMS = 32
+#: Before the path of a Unix socket, where an address is expected.
+UNIX = "unix:"
+#: How long somebody whose body was not wanted may still send it, so that it comes to read why.
+LINGER_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A request; names of headers are in lower case."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is answered: a body, or a ``stream`` that goes on until either side ends it."""
+
+    code: int
+    kind: str = TEXT
+    body: bytes = b""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    stream: AsyncIterator[bytes] | None = None
+
+    def head(self) -> bytes:
+        """Its status and headers, as they are sent."""
+        lines = [
+            f"HTTP/1.1 {self.code} {HTTPStatus(self.code).phrase}",
+            f"Content-Type: {self.kind}; charset=utf-8",
+            *([f"Content-Length: {len(self.body)}"] if self.stream is None else []),
+            "Cache-Control: no-store",
+            "X-Content-Type-Options: nosniff",
+            *(f"{name}: {value}" for name, value in self.headers.items()),
+            "Connection: close",
+        ]
+        return "\r\n".join([*lines, "", ""]).encode()
+
+
+class _Refused(Exception):
+    """A request that is not even looked at."""
+
+    def __init__(self, code: int, why: str) -> None:
+        self.answer = Answer(code, JSON, msgspec.json.encode({"error": why}))
 
 
 class Pages:
-    """A server of GET requests, each on a connection of its own."""
+    """A server of requests, each on a connection of its own. ``answer`` is asked in the event loop."""
 
-    def __init__(self, page: Page) -> None:
-        self._page = page
+    def __init__(self, answer: Callable[[Asked], Awaitable[Answer]], *, most_body: int = 0) -> None:
+        """Serve what ``answer`` says; bodies of more than ``most_body`` bytes are refused unread."""
+        self._asked, self._most_body = answer, most_body
         self._server: asyncio.Server | None = None
-        self._open = 0
+        self._socket: Path | None = None
+        self._serving: set[asyncio.Task[None]] = set()
+        self._streams = 0
 
     async def start(self, address: str) -> str:
-        """Serve at HOST:PORT; the address that it came to."""
+        """Serve at HOST:PORT, or at unix:PATH for the owner of the process; the address that it came to."""
+        if address.startswith(UNIX):
+            self._socket = Path(address.removeprefix(UNIX)).absolute()
+            bound = _bound(self._socket)
+            self._server = await asyncio.start_unix_server(self._serve, sock=bound, limit=MOST_HEADER)
+            return f"{UNIX}{self._socket}"
         host, _, port = address.rpartition(":")
-        self._server = await asyncio.start_server(self._serve, host.strip("[]"), int(port), limit=MOST_HEADER)
+        try:
+            self._server = await asyncio.start_server(self._serve, host.strip("[]"), int(port), limit=MOST_HEADER)
+        except OSError as error:
+            raise LinkError(f"cannot serve HTTP on {address}: {error}; try another port") from None
         return f"{host}:{self._server.sockets[0].getsockname()[1]}"
 
     async def stop(self) -> None:
-        """Take no more requests."""
-        if self._server is not None:
-            self._server.close()
+        """Take no more requests, and end those that are under way."""
+        if self._server is None:
+            return
+        self._server.close()
+        for task in list(self._serving):
+            task.cancel()
+        if self._serving:
+            await asyncio.wait(self._serving, timeout=MOST_SECONDS)
+        if self._socket is not None:
+            self._socket.unlink(missing_ok=True)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._open += 1
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
         try:
-            async with asyncio.timeout(MOST_SECONDS):
-                writer.write(await self._answer(reader))
-                await writer.drain()
+            await self._exchange(reader, writer)
         except (TimeoutError, OSError, asyncio.IncompleteReadError):
             pass  # who asked is gone
+        except asyncio.CancelledError:
+            pass  # this server ends
         finally:
-            self._open -= 1
+            self._serving.discard(task)
             writer.close()
 
-    async def _answer(self, reader: asyncio.StreamReader) -> bytes:
-        if self._open > MOST_CONNECTIONS:
-            return _response(503, "text/plain", b"too many connections\n")
+    async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(MOST_SECONDS):
+                asked = await self._read(reader, writer)
+        except _Refused as refused:
+            await _write(writer, refused.answer.head() + refused.answer.body)
+            await _linger(reader, writer)
+            return
+        answer = await self._asked(asked)
+        if answer.stream is not None and self._streams >= MOST_STREAMS:
+            answer = Answer(503, JSON, msgspec.json.encode({"error": "as many look on as are let"}))
+        await _write(writer, answer.head() + (b"" if asked.method == "HEAD" else answer.body))
+        if answer.stream is not None and asked.method != "HEAD":
+            await self._flow(answer.stream, writer)
+
+    async def _flow(self, stream: AsyncIterator[bytes], writer: asyncio.StreamWriter) -> None:
+        self._streams += 1
+        try:
+            async for part in stream:
+                await _write(writer, part)
+        finally:
+            self._streams -= 1
+
+    async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Asked:
+        if len(self._serving) > MOST_CONNECTIONS:
+            raise _Refused(503, "too many connections")
         try:
             head = await reader.readuntil(b"\r\n\r\n")
         except asyncio.LimitOverrunError:
-            return _response(431, "text/plain", b"the header is too long\n")
-        method, _, rest = head.partition(b" ")
-        if method not in (b"GET", b"HEAD"):
-            return _response(405, "text/plain", b"only GET is answered\n")
-        path = rest.partition(b" ")[0].partition(b"?")[0].decode(errors="replace")
-        code, kind, body = self._page(path)
-        return _response(code, kind, body, is_head=method == b"HEAD")
+            raise _Refused(431, "the header is too long") from None
+        asked = _parsed(head)
+        length = self._length(asked)
+        if not length:
+            return asked
+        if asked.headers.get("expect", "").lower() == "100-continue":
+            await _write(writer, b"HTTP/1.1 100 Continue\r\n\r\n")
+        return Asked(asked.method, asked.path, asked.headers, await reader.readexactly(length))
+
+    def _length(self, asked: Asked) -> int:
+        if "transfer-encoding" in asked.headers:
+            raise _Refused(411, "send the body with a Content-Length")
+        said = asked.headers.get("content-length", "0")
+        if not (said.isascii() and said.isdigit()):
+            raise _Refused(400, f"Content-Length is {said[:20]!r}, which is no number")
+        length = int(said[:20])
+        if length > self._most_body:
+            raise _Refused(413, f"the body has {length} bytes, and {self._most_body} are taken")
+        return length
 
 
-def _response(code: int, kind: str, body: bytes, *, is_head: bool = False) -> bytes:
-    head = (
-        f"HTTP/1.1 {code} {REASONS.get(code, 'Error')}\r\nContent-Type: {kind}; charset=utf-8\r\n"
-        f"Content-Length: {len(body)}\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
-        "Connection: close\r\n\r\n"
-    )
-    return head.encode() + (b"" if is_head else body)
+def _parsed(head: bytes) -> Asked:
+    """A request without its body."""
+    first, *rest = head.decode("latin-1").rstrip("\r\n").split("\r\n")
+    words = first.split(" ")
+    if len(words) != 3 or not words[2].startswith("HTTP/1."):
+        raise _Refused(400, "this is no request of HTTP/1.1")
+    pairs = [line.partition(":") for line in rest]
+    if any(not colon or name != name.strip() for name, colon, _ in pairs):
+        raise _Refused(400, "a header has no name")
+    headers = {name.lower(): value.strip() for name, _, value in pairs}
+    if len(headers) < len(pairs) and sum(name.lower() == "content-length" for name, _, _ in pairs) > 1:
+        raise _Refused(400, "there are two Content-Lengths")
+    return Asked(words[0], words[1].partition("?")[0], headers)
+
+
+async def _write(writer: asyncio.StreamWriter, data: bytes) -> None:
+    async with asyncio.timeout(MOST_SECONDS):
+        writer.write(data)
+        await writer.drain()
+
+
+async def _linger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Read and drop what still comes: a connection that is closed before that may take the answer with it."""
+    with contextlib.suppress(TimeoutError, OSError):
+        async with asyncio.timeout(LINGER_SECONDS):
+            if writer.can_write_eof():
+                writer.write_eof()
+            while await reader.read(2**16):
+                pass
+
+
+def _bound(path: Path) -> socket.socket:
+    """A Unix socket that its owner alone may use; one that nobody serves any more is replaced."""
+    if not hasattr(socket, "AF_UNIX"):
+        raise InputError("there are no Unix sockets on this system; give HOST:PORT")
+    if path.exists():
+        _remove_left_over(path)
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        bound.bind(str(path))
+        path.chmod(0o600)  # nobody can connect yet: it does not listen
+    except OSError as error:
+        bound.close()
+        raise LinkError(f"cannot serve on {path}: {error}; try a short path in a folder that is there") from None
+    return bound
+
+
+def _remove_left_over(path: Path) -> None:
+    if not stat.S_ISSOCK(path.stat().st_mode):
+        raise InputError(f"{path} is there and is no socket; give another path")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink()
+            return
+        except OSError as error:
+            raise LinkError(f"cannot tell who serves {path}: {error}; give another path") from None
+    raise LinkError(f"somebody serves {path} already; stop that, or give another path")

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import asdict
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from laconic.runtimes.service.chronicle import atoms_in
+from laconic.runtimes.service.pages import HTML, JSON, TEXT, Answer
+
 if TYPE_CHECKING:
     from laconic.runtimes.service.coordinator import Coordinator
 
-TEXT, JSON = "text/plain", "application/json"
+#: Seconds between two looks, and after how many quiet ones a sign of life is sent.
+PAUSE, SIGN_OF_LIFE = 1.0, 15
+#: The page is one file, and asks nobody but this coordinator for anything.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
 
 
 def status_of(coordinator: Coordinator) -> dict[str, Any]:
@@ -33,6 +41,7 @@ def status_of(coordinator: Coordinator) -> dict[str, Any]:
         "state": server.state.value,
         "epoch": hub.installed.label.number,
         "dictionary": hub.installed.belief.dictionary_size,
+        "atoms": atoms_in(hub),
         "observations": sum(each["observations"] for each in members),
         "log": len(hub.log),
         "links": coordinator.links,
@@ -45,17 +54,55 @@ def status_of(coordinator: Coordinator) -> dict[str, Any]:
     }
 
 
-def metrics(coordinator: Coordinator, path: str) -> tuple[int, str, bytes]:
-    """The answer to a path: ``/status``, ``/metrics``, ``/healthz`` and ``/readyz``."""
+def view_of(coordinator: Coordinator) -> dict[str, Any]:
+    """What is going on, and what happened since the start, as the live page shows it."""
+    hub = coordinator.desk.server.hub
+    status, view = status_of(coordinator), coordinator.desk.chronicle.view(hub)
+    means = view["rewards"].pop("means")
+    members = [each | {"mean": means.get(each["number"])} for each in status["members"]]
+    version = getattr(hub.edition, "number", 0)
+    return status | view | {"members": members, "together": bool(coordinator.plan.phases), "version": version}
+
+
+def live_page(coordinator: Coordinator) -> Answer:
+    """The live page, which shows how things stand before its first event comes."""
+    page = (files("laconic.runtimes.service") / "live.html").read_text(encoding="utf-8")
+    first = msgspec.json.encode(view_of(coordinator)).decode().replace("<", "\\u003c")
+    return Answer(200, HTML, page.replace(">null<", f">{first}<", 1).encode(), {"Content-Security-Policy": POLICY})
+
+
+async def events(coordinator: Coordinator, *, pause: float = PAUSE) -> AsyncIterator[bytes]:
+    """Server-sent events: how things stand, whenever that has changed, and a sign of life otherwise."""
+    last, silent = b"", 0
+    while True:
+        view = view_of(coordinator)
+        now = msgspec.json.encode(view | {"seconds": 0})
+        silent = 0 if now != last else silent + 1
+        if silent == 0:
+            yield b"data: " + msgspec.json.encode(view) + b"\n\n"
+        elif silent % SIGN_OF_LIFE == 0:
+            yield b": still here\n\n"
+        last = now
+        await asyncio.sleep(pause)
+
+
+def page_of(coordinator: Coordinator, path: str) -> Answer:
+    """The answer to a path: a page, its events, numbers in JSON and for Prometheus, and what probes ask."""
+    if path == "/":
+        return live_page(coordinator)
+    if path == "/events":
+        return Answer(200, "text/event-stream", stream=events(coordinator))
+    if path == "/view":
+        return Answer(200, JSON, msgspec.json.encode(view_of(coordinator)))
     if path == "/status":
-        return 200, JSON, msgspec.json.encode(status_of(coordinator))
+        return Answer(200, JSON, msgspec.json.encode(status_of(coordinator)))
     if path == "/metrics":
-        return 200, f"{TEXT}; version=0.0.4", "".join(_lines(coordinator)).encode()
+        return Answer(200, f"{TEXT}; version=0.0.4", "".join(_lines(coordinator)).encode())
     if path == "/healthz":
-        return 200, TEXT, b"ok\n"
+        return Answer(200, TEXT, b"ok\n")
     if path == "/readyz":
-        return (200, TEXT, b"ready\n") if coordinator.is_ready else (503, TEXT, b"not ready\n")
-    return 404, TEXT, b"there are /status, /metrics, /healthz and /readyz\n"
+        return Answer(200, TEXT, b"ready\n") if coordinator.is_ready else Answer(503, TEXT, b"not ready\n")
+    return Answer(404, TEXT, b"there are /, /events, /view, /status, /metrics, /healthz and /readyz\n")
 
 
 def _lines(coordinator: Coordinator) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -173,6 +173,13 @@ class Store:
             row = self._connection.execute("SELECT value FROM about WHERE name=?", (name,)).fetchone()
         return None if row is None else bytes(row[0])
 
+    def has_table(self, name: str) -> bool:
+        """Whether there is a table of a name."""
+        self._require_usable()
+        with self._reading():
+            found = self._connection.execute("SELECT count(*) FROM sqlite_master WHERE name=?", (name,)).fetchone()
+        return bool(found[0])
+
     @contextmanager
     def _reading(self) -> Iterator[None]:
         try:
@@ -184,11 +191,15 @@ class Store:
 
     # -- writing -------------------------------------------------------------------------------------------------
 
-    def append(self, records: Sequence[Record]) -> None:
-        """Store records durably, all of them or none."""
+    def append(
+        self, records: Sequence[Record], *, beside: Callable[[sqlite3.Connection], object] | None = None
+    ) -> None:
+        """Store records durably, all of them or none, and with them what ``beside`` writes."""
         rows = [(self._last + place, encode_record(each)) for place, each in enumerate(records, start=1)]
         with self._transaction():
             self._connection.executemany("INSERT INTO records VALUES (?, ?)", rows)
+            if beside is not None:
+                beside(self._connection)
         self._last += len(rows)
         self._bytes += sum(len(data) for _, data in rows)
 

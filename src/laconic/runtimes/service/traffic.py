@@ -33,6 +33,10 @@ class Traffic:
         """The sum of one direction."""
         return sum((count for (way, _), count in self.by_phase().items() if way == direction), start=Count())
 
+    def bytes(self) -> int:
+        """The bytes of both directions."""
+        return self.of("up").bytes + self.of("down").bytes
+
     def table(self) -> list[dict[str, object]]:
         """As a status shows it."""
         return [

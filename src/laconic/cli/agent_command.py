@@ -1,0 +1,38 @@
+"""``laconic agent``: an agent beside an application, over HTTP on this machine, until it is told to stop."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def agent(
+    file: Annotated[Path, typer.Argument(metavar="AGENT.toml", help="Coordinator, name, state, TLS, where to listen.")],
+    log: Annotated[
+        str, typer.Option("--log", metavar="LEVEL", help="How much is logged: debug, info, warning or error.")
+    ] = "info",
+) -> None:
+    """Serve an agent to applications in other languages, as HTTP with JSON, until SIGTERM or Ctrl-C.
+
+    There are POST /choose, /observe, /learn and /flush, GET /status, and GET /openapi.json, which describes them.
+    Logs go to stderr, a JSON object a line. The first line on stdout says where it serves.
+    """
+    from laconic.checks import require_one_of
+    from laconic.cli.agent_file import read_agent
+    from laconic.cli.display import as_json
+    from laconic.runtimes.service.jsonlines import log_to_stderr
+
+    require_one_of("--log", log, choices=("debug", "info", "warning", "error"))
+    settings = read_agent(file)
+    log_to_stderr(log)
+    ended = threading.Event()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, lambda *_: ended.set())
+    with settings.join() as one, settings.sidecar(one) as there:
+        where: dict[str, Any] = {"listen": there.address, "name": one.name}
+        typer.echo(as_json(where).replace("\n", ""))
+        ended.wait()

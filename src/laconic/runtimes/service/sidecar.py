@@ -1,0 +1,292 @@
+"""The sidecar: an agent for applications in other languages, as HTTP with JSON on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
+from importlib.metadata import version
+from types import TracebackType
+from typing import Any
+
+import msgspec
+
+from laconic.checks import require_whole
+from laconic.errors import InputError, LaconicError, LinkError, StateError, UnknownDecision
+from laconic.protocol.learner import ArmId, Decision
+from laconic.runtimes.service.agent import Agent, Status
+from laconic.runtimes.service.background import background
+from laconic.runtimes.service.pages import JSON, UNIX, Answer, Asked, Pages
+from laconic.runtimes.service.security import is_loopback, require_address
+
+log = logging.getLogger("laconic.sidecar")
+MOST_BODY, MOST_TIMEOUT = 2**22, 300.0
+#: Threads for calls, which wait for a disk at most, and for flushes, which wait for the coordinator.
+CALLS, FLUSHES = 8, 2
+
+
+class ChooseBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Arms to choose from, a list of features each, and names for them."""
+
+    arms: list[list[float]]
+    ids: list[str | int] | None = None
+
+
+class ObserveBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The reward of a decision, by the id that choose answered with."""
+
+    id: str
+    reward: float
+
+
+class LearnBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Points that were observed elsewhere, a list of features each, with a reward each."""
+
+    points: list[list[float]]
+    rewards: list[float]
+
+
+class FlushBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How many seconds to wait for the coordinator."""
+
+    timeout: float = 30.0
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """A decision: the place of the arm among those given, its name if it has one, its mean and width."""
+
+    id: str
+    arm: int
+    mean: float
+    width: float
+    propensity: float | None  # null where it is not known
+    propensity_error: float | None
+    arm_id: str | int | None = None
+
+    @classmethod
+    def of(cls, decision: Decision) -> Chosen:
+        """What an application is told of a decision."""
+        return cls(
+            id=decision.id,
+            arm=decision.arm,
+            mean=decision.mean,
+            width=decision.width,
+            propensity=_known(decision.propensity),
+            propensity_error=_known(decision.propensity_error),
+            arm_id=decision.arm_id,
+        )
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """How many observations this agent has; what was sent is among them, and on disk."""
+
+    observations: int
+
+
+class Mistake(msgspec.Struct, frozen=True):
+    """What was wrong, and what to try."""
+
+    error: str
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else float(value)
+
+
+@dataclass(frozen=True)
+class Verb:
+    """A request that there is: its method, what its body must be, what is answered, and by what."""
+
+    method: str
+    body: type[Any] | None
+    answer: type[Any]
+    about: str
+    call: Callable[[Agent, Any], Any]
+
+
+def _choose(agent: Agent, body: ChooseBody) -> Chosen:
+    ids: list[ArmId] | None = body.ids
+    return Chosen.of(agent.choose(body.arms, ids=ids))
+
+
+def _observe(agent: Agent, body: ObserveBody) -> Taken:
+    agent.observe(body.id, body.reward)
+    return _taken(agent)
+
+
+def _learn(agent: Agent, body: LearnBody) -> Taken:
+    agent.learn(body.points, body.rewards)
+    return _taken(agent)
+
+
+def _flush(agent: Agent, body: FlushBody) -> Taken:
+    if not 0 < body.timeout <= MOST_TIMEOUT:
+        raise InputError(f"timeout must be above 0 and at most {MOST_TIMEOUT:g} seconds, not {body.timeout:g}")
+    agent.flush(body.timeout)
+    return _taken(agent)
+
+
+def _taken(agent: Agent) -> Taken:
+    return Taken(agent.status().observations)
+
+
+VERBS: Mapping[str, Verb] = {
+    "/choose": Verb("POST", ChooseBody, Chosen, "Choose an arm; waits for no network and no disk.", _choose),
+    "/observe": Verb("POST", ObserveBody, Taken, "Report a reward, however late; it is on disk then.", _observe),
+    "/learn": Verb("POST", LearnBody, Taken, "Learn rewards of points observed elsewhere, all or none.", _learn),
+    "/flush": Verb("POST", FlushBody, Taken, "Share all observations now, and wait for the answer.", _flush),
+    "/status": Verb("GET", None, Status, "How the agent stands.", lambda agent, _: agent.status()),
+}
+DESCRIPTION = "/openapi.json"
+#: The answer to an error; what comes first counts.
+CODES: tuple[tuple[type[LaconicError], int], ...] = (
+    (UnknownDecision, 404),
+    (InputError, 422),
+    (LinkError, 504),
+    (StateError, 503),
+)
+MISTAKES = {
+    400: "The body is no JSON.",
+    403: "The origin, or the host, is foreign.",
+    404: "No decision waits under this id.",
+    413: "The body is too large.",
+    422: "The body does not have the right shape.",
+    503: "The state file could not be written.",
+    504: "The coordinator did not answer in time.",
+}
+
+
+def openapi() -> dict[str, Any]:
+    """What the sidecar answers, as an OpenAPI 3.1 document, made from the types that it checks with."""
+    named = [kind for verb in VERBS.values() for kind in (verb.body, verb.answer) if kind is not None]
+    kinds: list[Any] = list(dict.fromkeys([*named, Mistake]))
+    schemas, parts = msgspec.json.schema_components(kinds, ref_template="#/components/schemas/{name}")
+    known = dict(zip(kinds, schemas, strict=True))
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "laconic agent", "version": version("laconic")},
+        "paths": {path: {verb.method.lower(): _operation(path, verb, known)} for path, verb in VERBS.items()},
+        "components": {"schemas": parts},
+    }
+
+
+def _operation(path: str, verb: Verb, known: Mapping[Any, Any]) -> dict[str, Any]:
+    mistakes = {str(code): _said(about, known[Mistake]) for code, about in MISTAKES.items()}
+    asked = {} if verb.body is None else {"requestBody": {"required": True, **_said("", known[verb.body])}}
+    return {
+        "operationId": path.strip("/"),
+        "summary": verb.about,
+        **asked,
+        "responses": {"200": _said("Done.", known[verb.answer]), **mistakes},
+    }
+
+
+def _said(about: str, schema: Any) -> dict[str, Any]:
+    return {**({"description": about} if about else {}), "content": {JSON: {"schema": schema}}}
+
+
+class Sidecar:
+    """Serves an agent at a loopback port (HOST:PORT) or a Unix socket (unix:PATH), until it is stopped."""
+
+    def __init__(
+        self, agent: Agent, *, listen: str, origins: frozenset[str] = frozenset(), body_bytes: int = MOST_BODY
+    ) -> None:
+        """A sidecar of an agent, which stays its maker's to close; pages of ``origins`` may use it too."""
+        require_whole("body_bytes", body_bytes, least=1024)
+        self.agent, self.address = agent, ""
+        self._listen = require_listen(listen)
+        self._origins = frozenset(origins)
+        self._pages = Pages(self._answer, most_body=body_bytes)
+        self._calls = ThreadPoolExecutor(CALLS, thread_name_prefix="laconic-sidecar")
+        self._flushes = ThreadPoolExecutor(FLUSHES, thread_name_prefix="laconic-flush")
+
+    def start(self) -> Sidecar:
+        """Serve."""
+        self.address = background().run(self._pages.start(self._listen))
+        log.info("serving", extra={"address": self.address, "agent": self.agent.name})
+        return self
+
+    def stop(self) -> None:
+        """Take no more requests."""
+        background().run(self._pages.stop())
+        self._calls.shutdown(wait=True)
+        self._flushes.shutdown(wait=False, cancel_futures=True)
+
+    def __enter__(self) -> Sidecar:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    async def _answer(self, asked: Asked) -> Answer:
+        refusal = self._refusal(asked)
+        if refusal is not None:
+            return _mistake(403, refusal)
+        origin = asked.headers.get("origin")
+        allowed = {} if origin is None else {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
+        answer = await self._answered(asked)
+        return Answer(answer.code, answer.kind, answer.body, {**answer.headers, **allowed})
+
+    def _refusal(self, asked: Asked) -> str | None:
+        """Why a request is not for us: a page from elsewhere sent it, or a name that somebody else gave this host."""
+        origin, host = asked.headers.get("origin"), asked.headers.get("host", "")
+        if origin is not None and origin not in self._origins:
+            return f"pages of {origin[:200]!r} may not use this agent; list it under origins to allow that"
+        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
+        if not self._listen.startswith(UNIX) and name and not is_loopback(name):
+            return f"the host is {host[:200]!r}, and this is served to this machine alone; try 127.0.0.1"
+        return None
+
+    async def _answered(self, asked: Asked) -> Answer:
+        if asked.path == DESCRIPTION and asked.method == "GET":
+            return Answer(200, JSON, msgspec.json.encode(openapi()))
+        verb = VERBS.get(asked.path)
+        if verb is None:
+            return _mistake(404, f"there are {', '.join([*VERBS, DESCRIPTION])}")
+        if asked.method == "OPTIONS":  # a browser asks before it sends
+            allow = {"Access-Control-Allow-Methods": verb.method, "Access-Control-Allow-Headers": "content-type"}
+            return Answer(200, JSON, b"{}", allow)
+        if asked.method != verb.method:
+            return _mistake(405, f"{asked.path} takes {verb.method}", {"Allow": f"{verb.method}, OPTIONS"})
+        threads = self._flushes if verb.body is FlushBody else self._calls
+        return await asyncio.get_running_loop().run_in_executor(threads, partial(self._called, verb, asked.body))
+
+    def _called(self, verb: Verb, data: bytes) -> Answer:
+        try:
+            body = None if verb.body is None else _body(data, verb.body)
+            answer = verb.call(self.agent, body)
+        except msgspec.ValidationError as error:
+            return _mistake(422, str(error))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            return _mistake(400, f"the body is no JSON: {error}")
+        except LaconicError as error:
+            return _mistake(next((code for kind, code in CODES if isinstance(error, kind)), 500), str(error))
+        except Exception as error:  # whatever it is, whoever asked is told, and the next request is answered
+            log.exception("a request could not be answered")
+            return _mistake(500, f"{type(error).__name__}: {error}")
+        return Answer(200, JSON, msgspec.json.encode(asdict(answer) if isinstance(answer, Status) else answer))
+
+
+def _body(data: bytes, kind: type[Any]) -> Any:
+    """What is in a body; one that has only defaults may be left out."""
+    return msgspec.json.decode(data or (b"{}" if kind is FlushBody else b""), type=kind)
+
+
+def _mistake(code: int, error: str, headers: Mapping[str, str] | None = None) -> Answer:
+    return Answer(code, JSON, msgspec.json.encode(Mistake(error)), headers or {})
+
+
+def require_listen(listen: object) -> str:
+    """Where a sidecar serves: a loopback HOST:PORT, or unix:PATH."""
+    if isinstance(listen, str) and listen.startswith(UNIX) and len(listen) > len(UNIX):
+        return listen
+    try:
+        return require_address("listen", listen, insecure=True)
+    except InputError as error:
+        raise InputError(f"{error}; or 'unix:/run/laconic/edge-1.sock', a socket for this user alone") from None

@@ -1,0 +1,297 @@
+"""What a coordinator shows while it runs: the view, its events, the page in a real browser, and the terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import queue
+import re
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from laconic import Agent, ApproxDisKernelUCB, DisKernelUCB, DisLinUCB, Gaussian, LaconicUCB
+from laconic.algorithms import Algorithm
+from laconic.cli import app
+from laconic.runtimes.service.background import background
+from laconic.runtimes.service.chronicle import PLACES, Series
+from laconic.runtimes.service.coordinator import Coordinator
+from laconic.runtimes.service.pages import HTML, MOST_STREAMS, Answer, Asked, Pages
+from laconic.runtimes.service.standing import events, page_of, view_of
+from tests.pages.test_browser import BROWSER
+from tests.service.settling import is_linked, serving, settle, until
+
+NAMES = ("edge-1", "edge-2", "a shop with <b>a long</b> name & no spaces-in-the-rest-of-it")
+LACONIC = LaconicUCB(Gaussian(gamma=0.5), lam=0.1)
+DIS = DisKernelUCB(Gaussian(), D=2.0)
+
+
+@contextmanager
+def federation(
+    algorithm: Algorithm, folder: Path, *, names: tuple[str, ...] = NAMES[:2]
+) -> Iterator[tuple[Coordinator, list[Agent]]]:
+    with ExitStack() as stack:
+        place = serving(http="127.0.0.1:0", members=names)
+        there = stack.enter_context(Coordinator(algorithm.plan(2), state=folder / "c.db", serving=place))
+        agents = [
+            stack.enter_context(
+                Agent.join(
+                    there.address, name=name, state=folder / f"{i}.db", insecure=True, algorithm=algorithm, dim=2
+                )
+            )
+            for i, name in enumerate(names)
+        ]
+        for agent in agents:
+            until(partial(is_linked, agent))
+        settle(there, agents)
+        yield there, agents
+
+
+def taught(there: Coordinator, agents: list[Agent], *, rounds: int = 4) -> dict[int, list[float]]:
+    """Rewards that agents learnt and shared, by member."""
+    rng = np.random.default_rng(0)
+    told: dict[int, list[float]] = {i: [] for i in range(len(agents))}
+    for step in range(rounds):
+        for i, agent in enumerate(agents):
+            rewards = [float(i + step), float(i)]
+            agent.learn(rng.uniform(-1, 1, size=(2, 2)), rewards)
+            agent.flush()
+            told[i] += rewards
+    settle(there, agents)
+    return told
+
+
+# -- the view ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("algorithm", [LACONIC, DIS], ids=["alone", "together"])
+def test_rewards_that_reached_the_coordinator_are_those_of_their_members(algorithm: Algorithm, tmp_path: Path) -> None:
+    with federation(algorithm, tmp_path) as (there, agents):
+        told = taught(there, agents)
+        view = view_of(there)
+    for each in view["members"]:
+        assert each["mean"] == pytest.approx(np.mean(told[each["number"]]), abs=0.05)
+    everyone = [reward for rewards in told.values() for reward in rewards]
+    assert view["rewards"]["count"] == len(everyone)
+    assert view["rewards"]["mean"] == pytest.approx(np.mean(everyone), abs=0.05)
+    assert [each["name"] for each in view["rewards"]["members"]] == list(NAMES[:2])
+
+
+def test_a_sync_is_shown_with_who_asked_for_it_and_what_it_took(tmp_path: Path) -> None:
+    with federation(DIS, tmp_path) as (there, agents):
+        taught(there, agents, rounds=1)
+        view = view_of(there)
+    assert [each["number"] for each in view["exchanges"]] == [2, 1]  # the newest first
+    assert [each["member"] for each in view["exchanges"]] == ["edge-2", "edge-1"]
+    assert {(each["why"], each["members"], each["result"]) for each in view["exchanges"]} == {("asked", 2, "installed")}
+    assert 0 < sum(each["bytes"] for each in view["exchanges"]) < view["costs"]["sent"]
+
+
+def test_a_version_is_shown_with_why_its_reader_asked(tmp_path: Path) -> None:
+    with federation(LACONIC, tmp_path) as (there, agents):
+        taught(there, agents, rounds=1)
+        view = view_of(there)
+    assert {(each["member"], each["why"]) for each in view["exchanges"]} >= {("edge-1", "flush"), ("edge-2", "flush")}
+    assert view["together"] is False
+
+
+def test_raw_sharing_is_every_observation_to_everybody(tmp_path: Path) -> None:
+    with federation(DIS, tmp_path) as (there, agents):
+        taught(there, agents)
+        view = view_of(there)
+        n, numbers = view["observations"], there.desk.traffic.by_phase()
+    assert view["costs"]["raw"] == 8 * 3 * n * 2  # once up, and down to the other
+    assert view["costs"]["paper"] == view["costs"]["raw"]  # without a dictionary they are the same
+    # Raw points are what crossed these links, so the payloads add up to what is computed.
+    assert 8 * sum(count.scalars for (_, phase), count in numbers.items() if phase == "share data") == 8 * 3 * n * 2
+
+
+@pytest.mark.parametrize("algorithm", [DisLinUCB(D=1.0), ApproxDisKernelUCB(Gaussian(), D=1.0, qbar=5.0)])
+def test_the_papers_wire_is_computed_as_what_its_algorithms_send(algorithm: Algorithm, tmp_path: Path) -> None:
+    with federation(algorithm, tmp_path) as (there, agents):
+        taught(there, agents)
+        costs, numbers = view_of(there)["costs"], there.desk.traffic.by_phase()
+        known = view_of(there)["rewards"]["count"]
+    counted = 8 * sum(count.scalars for count in numbers.values())
+    assert costs["paper"] == pytest.approx(counted, rel=0.35)  # how many points each member proposes is estimated
+    assert known == 0  # sums alone went up
+
+
+def test_a_series_stays_short_and_loses_no_reward() -> None:
+    series, rng = Series(), np.random.default_rng(1)
+    rewards = [rng.normal(size=rng.integers(1, 4)) for _ in range(1000)]
+    for now, each in enumerate(rewards):
+        series.add(each, float(now))
+        assert len(series.points()) <= 2 * PLACES + 1
+    everything = np.concatenate(rewards)
+    assert series.count == len(everything)
+    assert series.mean == pytest.approx(everything.mean())
+    weights = np.array(series.counts)
+    assert np.average([mean for _, mean in series.points()], weights=weights) == pytest.approx(everything.mean())
+    assert series.times == sorted(series.times)
+
+
+# -- events ------------------------------------------------------------------------------------------------------------
+
+
+def test_events_come_when_something_changed(tmp_path: Path) -> None:
+    with federation(LACONIC, tmp_path) as (there, agents):
+        settle(there, agents)
+        with urllib.request.urlopen(f"http://{there.http_address}/events", timeout=60) as stream:
+            assert stream.headers["Content-Type"].startswith("text/event-stream")
+            first = json.loads(stream.readline().removeprefix(b"data: "))
+            agents[0].learn([[0.1, 0.2]], [3.0])
+            agents[0].flush()
+            known = first["observations"]
+            while known == first["observations"]:
+                line = stream.readline()
+                if line.startswith(b"data: "):
+                    known = json.loads(line.removeprefix(b"data: "))["observations"]
+    assert (first["observations"], known) == (0, 1)
+
+
+def test_nothing_is_said_while_nothing_changes(tmp_path: Path) -> None:
+    async def heard(there: Coordinator) -> list[bytes]:
+        found, stream = [], events(there, pause=0.001)
+        async for each in stream:
+            found.append(each)
+            if len(found) == 3:
+                break
+        return found
+
+    with federation(LACONIC, tmp_path, names=()) as (there, _):
+        first, *others = asyncio.run(heard(there))
+    assert first.startswith(b"data: {")
+    assert others == [b": still here\n\n"] * 2
+
+
+def test_probes_are_answered_however_many_look_on(tmp_path: Path) -> None:
+    with federation(LACONIC, tmp_path, names=()) as (there, _), ExitStack() as stack:
+        url = f"http://{there.http_address}"
+        for _ in range(MOST_STREAMS):
+            stack.enter_context(urllib.request.urlopen(f"{url}/events", timeout=60)).readline()
+        with pytest.raises(urllib.request.HTTPError, match="503"):
+            urllib.request.urlopen(f"{url}/events", timeout=60)
+        with urllib.request.urlopen(f"{url}/readyz", timeout=60) as answer:
+            assert answer.read() == b"ready\n"
+
+
+# -- the page ----------------------------------------------------------------------------------------------------------
+
+FRAME = """<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><body style="margin:0">
+<iframe style="border:0" width="{width}" height="1600" src="/"></iframe>
+<script>
+const frame = document.querySelector("iframe");
+const timer = setInterval(() => {{
+  const page = frame.contentDocument;
+  if (!(Number(page?.body?.dataset.drawn) >= 2)) return;  // how it stood, and an event
+  clearInterval(timer);
+  const width = page.documentElement.clientWidth;
+  const every = [...page.querySelectorAll("header *, main *")].filter(each => !each.closest("svg"));
+  const named = each => each.tagName + "." + each.className + ": " + each.textContent.slice(0, 40);
+  const measured = {{
+    width,
+    whole: page.documentElement.scrollWidth,
+    out: every.filter(each => each.getBoundingClientRect().right > width + 1).map(named),
+    cut: every.filter(each => each.tagName === "TD" && each.scrollWidth > each.clientWidth + 1).map(named),
+    bold: page.querySelectorAll("#members b").length,
+    lines: page.querySelectorAll("svg polyline").length,
+    text: page.body.innerText,
+    background: getComputedStyle(page.body).backgroundColor,
+  }};
+  fetch("/measured/" + encodeURIComponent(JSON.stringify(measured)));
+}}, 50);
+</script>"""
+
+
+@contextmanager
+def framed(there: Coordinator, *, width: int) -> Iterator[tuple[str, queue.SimpleQueue[Any]]]:
+    """The coordinator's pages beside one that measures them; where, and what it measures."""
+    measured: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    paths: set[str] = set()
+
+    async def answer(asked: Asked) -> Answer:
+        if asked.path == "/frame":
+            return Answer(200, HTML, FRAME.format(width=width).encode())
+        if asked.path.startswith("/measured/"):
+            measured.put(json.loads(unquote(asked.path.removeprefix("/measured/"))) | {"asked": sorted(paths)})
+            return Answer(200)
+        paths.add(asked.path)
+        return page_of(there, asked.path)
+
+    pages = Pages(answer)
+    address = background().run(pages.start("127.0.0.1:0"))
+    try:
+        yield f"http://{address}/frame", measured
+    finally:
+        background().run(pages.stop())
+
+
+def browsed(url: str, measured: queue.SimpleQueue[Any], folder: Path, *, dark: bool) -> tuple[Any, list[str]]:
+    """What was measured in a browser that can reach this machine alone, and what came to its console."""
+    command = [
+        *(str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}"),
+        *("--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
+        *("--disable-quic", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1", "--window-size=1400,1700"),
+        *("--enable-logging=stderr", "--v=0", "--remote-debugging-port=0"),  # with a port it stays until it is ended
+        *(["--blink-settings=preferredColorScheme=0"] if dark else []),
+        url,
+    ]
+    with (folder / "browser.log").open("w+") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+        try:
+            found = measured.get(timeout=120)
+        except queue.Empty:
+            raise AssertionError((folder / "browser.log").read_text()[-2000:]) from None
+        finally:
+            process.terminate()
+            process.wait(timeout=60)
+    complaints = [line for line in (folder / "browser.log").read_text().splitlines() if "CONSOLE" in line]
+    return found, complaints
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium here; try: apt-get install chromium")
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_the_page_shows_everything_and_cuts_nothing_off(width: int, dark: bool, tmp_path: Path) -> None:
+    with federation(LACONIC, tmp_path, names=NAMES) as (there, agents):
+        taught(there, agents)
+        agents[2].close()
+        there.desk._note_error("edge-9 was refused: " + "x" * 300)
+        with framed(there, width=width) as (url, measured):
+            page, complaints = browsed(url, measured, tmp_path, dark=dark)
+    assert complaints == []
+    assert page["whole"] <= page["width"] <= width
+    assert (page["out"], page["cut"]) == ([], [])
+    assert page["asked"] == ["/", "/events"]  # it loads nothing else
+    assert page["lines"] == 4  # three members, and everyone
+    assert page["bold"] == 0  # names are text, whatever is in them
+    for words in (*NAMES, "2 of 3", "members present", "paper’s wire", "raw sharing", "flushed", "edge-9 was refused"):
+        assert words in page["text"]
+    red = int(re.findall(r"\d+", page["background"])[0])
+    assert red < 64 if dark else red > 192
+
+
+# -- the terminal ------------------------------------------------------------------------------------------------------
+
+
+def test_top_shows_members_exchanges_and_bytes(tmp_path: Path) -> None:
+    with federation(LACONIC, tmp_path, names=NAMES) as (there, agents):
+        taught(there, agents)
+        done = CliRunner().invoke(app, ["top", there.http_address, "--once"])
+    assert done.exit_code == 0, done.output
+    for words in ("3 of 3 members present", "edge-1", "<b>a long</b>", "flushed", "raw sharing", "upload"):
+        assert words in " ".join(done.output.split())
+
+
+def test_top_says_that_nobody_answers() -> None:
+    done = CliRunner().invoke(app, ["top", "127.0.0.1:1", "--once"])
+    assert "no coordinator answers" in str(done.exception)

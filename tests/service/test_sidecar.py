@@ -1,0 +1,281 @@
+"""The sidecar: an agent over HTTP, what it promises, and what it refuses, on real sockets and with real clients."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from laconic import Agent, EpsilonFloor, Gaussian, LaconicUCB
+from laconic.cli.agent_file import read_agent
+from laconic.errors import InputError, LinkError
+from laconic.runtimes.service.sidecar import VERBS, Sidecar, openapi
+
+ROOT = Path(__file__).parent.parent.parent
+EXAMPLE = ROOT / "examples" / "sidecar"
+ALGORITHM = LaconicUCB(Gaussian(), lam=0.1, exploration=EpsilonFloor(epsilon=0.5))
+NOWHERE = "127.0.0.1:1"  # where nobody listens
+ARMS = [[0.1, 0.2], [0.3, -0.4], [-0.5, 0.6]]
+COMMAND = [sys.executable, "-c", "from laconic.cli import main; main()"]
+
+
+def lonely(folder: Path, **options: Any) -> Agent:
+    return Agent.join(
+        NOWHERE, name="a", state=folder / "a.db", insecure=True, algorithm=ALGORITHM, dim=2, seed=1, **options
+    )
+
+
+@contextmanager
+def sidecar(folder: Path, **options: Any) -> Iterator[Sidecar]:
+    with lonely(folder) as agent, Sidecar(agent, **{"listen": "127.0.0.1:0", **options}) as there:
+        yield there
+
+
+def ask(
+    there: Sidecar, path: str, body: Any = None, *, method: str | None = None, headers: dict[str, str] | None = None
+) -> tuple[int, Any]:
+    data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+    link = http.client.HTTPConnection(there.address, timeout=30)
+    try:
+        link.request(method or ("GET" if data is None else "POST"), path, body=data, headers=headers or {})
+        answer = link.getresponse()
+        text = answer.read()
+        return answer.status, json.loads(text) if answer.getheader("Content-Type", "").startswith("appl") else text
+    finally:
+        link.close()
+
+
+# -- what it does ------------------------------------------------------------------------------------------------------
+
+
+def test_an_application_chooses_observes_learns_and_sees_how_the_agent_stands(tmp_path: Path) -> None:
+    with sidecar(tmp_path) as there:
+        code, chosen = ask(there, "/choose", {"arms": ARMS, "ids": ["x", 2, "z"]})
+        assert code == 200
+        assert chosen["arm_id"] == ["x", 2, "z"][chosen["arm"]]
+        assert 0 < chosen["propensity"] < 1
+        assert there.agent.pending.keys() == {chosen["id"]}
+        assert ask(there, "/observe", {"id": chosen["id"], "reward": 1.5}) == (200, {"observations": 1})
+        assert ask(there, "/learn", {"points": ARMS, "rewards": [1, 2, 3]}) == (200, {"observations": 4})
+        code, status = ask(there, "/status")
+        assert (status["name"], status["observations"], status["pending"]) == ("a", 4, 0)
+
+
+def test_choices_are_those_of_the_agent_itself(tmp_path: Path) -> None:
+    (tmp_path / "twin").mkdir()
+    with sidecar(tmp_path) as there, lonely(tmp_path / "twin") as twin:
+        for step in range(10):
+            pick = twin.choose(ARMS)
+            twin.observe(pick, float(step))
+            _, chosen = ask(there, "/choose", {"arms": ARMS})
+            ask(there, "/observe", {"id": chosen["id"], "reward": float(step)})
+            assert (chosen["arm"], chosen["mean"], chosen["width"]) == (pick.arm, pick.mean, pick.width)
+            assert chosen["propensity"] == pick.propensity
+
+
+def test_a_reward_is_on_disk_when_it_is_answered_and_may_come_after_a_restart(tmp_path: Path) -> None:
+    with sidecar(tmp_path) as there:
+        late, soon = (ask(there, "/choose", {"arms": ARMS})[1]["id"] for _ in range(2))
+        assert ask(there, "/observe", {"id": soon, "reward": 1.0})[0] == 200
+    with sidecar(tmp_path) as there:
+        assert there.agent.status().observations == 1
+        assert ask(there, "/observe", {"id": late, "reward": 2.0}) == (200, {"observations": 2})
+        code, answer = ask(there, "/observe", {"id": late, "reward": 2.0})
+        assert code == 404
+        assert "reported before" in answer["error"]
+
+
+def test_the_description_has_every_verb_and_is_made_from_the_types_that_check(tmp_path: Path) -> None:
+    with sidecar(tmp_path) as there:
+        code, found = ask(there, "/openapi.json")
+    assert code == 200
+    assert found == json.loads(msgspec.json.encode(openapi()))
+    assert found["paths"].keys() == VERBS.keys()
+    for path, verb in VERBS.items():
+        operation = found["paths"][path][verb.method.lower()]
+        assert operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"]
+        if verb.body is not None:
+            name = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+            assert found["components"]["schemas"][name]["properties"].keys() == set(verb.body.__struct_fields__)
+
+
+# -- what it refuses ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "code", "words"),
+    [
+        ("/choose", b"{", 400, "no JSON"),
+        ("/choose", b"\xff\xfe", 400, "no JSON"),
+        ("/choose", b'{"arms": [[NaN, 1]]}', 400, "no JSON"),
+        ("/choose", {}, 422, "missing required field `arms`"),
+        ("/choose", {"arms": "many"}, 422, "Expected `array`"),
+        ("/choose", {"arms": [[1, "x"]]}, 422, "Expected `float`, got `str` - at `$.arms[0][1]`"),
+        ("/choose", {"arms": []}, 422, "arms"),
+        ("/choose", {"arms": [[1.0, 2.0], [3.0]]}, 422, "arms"),
+        ("/choose", {"arms": [[1.0, 2.0, 3.0]]}, 422, "2 features"),
+        ("/choose", {"arms": ARMS, "ids": ["x"]}, 422, "ids"),
+        ("/choose", {"arms": ARMS, "colour": 1}, 422, "unknown field"),
+        ("/observe", {"id": "1.2", "reward": 1.0}, 404, "not made here"),
+        ("/observe", {"id": "1.2", "reward": None}, 422, "Expected `float`"),
+        ("/observe", {"id": "1.2", "reward": 1e300}, 404, "not made here"),
+        ("/learn", {"points": ARMS, "rewards": [1.0]}, 422, "as many"),
+        ("/learn", {"points": ARMS, "rewards": [1.0, 2.0, 1e100]}, 422, "rescale"),
+        ("/flush", {"timeout": -1}, 422, "timeout"),
+        ("/flush", {"timeout": 0.05}, 504, "what was observed is kept here"),
+        ("/nowhere", {}, 404, "there are /choose"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_what_is_wrong(
+    path: str, body: Any, code: int, words: str, tmp_path: Path
+) -> None:
+    with sidecar(tmp_path) as there:
+        answered, answer = ask(there, path, body)
+        assert (answered, words in answer["error"]) == (code, True), answer
+        assert there.agent.status().observations == 0
+        assert ask(there, "/status")[0] == 200
+
+
+def test_a_body_that_is_too_large_is_refused_unread(tmp_path: Path) -> None:
+    with sidecar(tmp_path, body_bytes=2048) as there:
+        code, answer = ask(there, "/learn", b"x" * 500_000)
+        assert (code, answer) == (413, {"error": "the body has 500000 bytes, and 2048 are taken"})
+        assert ask(there, "/choose", {"arms": ARMS})[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        (b"POST /choose HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b"411"),
+        (b"POST /choose HTTP/1.1\r\nContent-Length: -3\r\n\r\n", b"400"),
+        (b"POST /choose HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 30\r\n\r\n", b"400"),
+        (b"rubbish\r\n\r\n", b"400"),
+        (b"GET /status HTTP/1.1\r\nno colon\r\n\r\n", b"400"),
+        (b"GET /choose HTTP/1.1\r\n\r\n", b"405"),
+    ],
+)
+def test_what_is_no_proper_request_is_refused_on_its_connection_alone(
+    request_: bytes, code: bytes, tmp_path: Path
+) -> None:
+    with sidecar(tmp_path) as there:
+        host, _, port = there.address.rpartition(":")
+        with socket.create_connection((host, int(port)), timeout=30) as link:
+            link.sendall(request_)
+            assert link.recv(2**16).split()[1] == code
+        assert ask(there, "/status")[0] == 200
+
+
+def test_pages_of_other_origins_and_hosts_may_not_use_it(tmp_path: Path) -> None:
+    ours = "http://localhost:3000"
+    with sidecar(tmp_path, origins=frozenset({ours})) as there:
+        for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Host": "evil.example:80"}):
+            code, answer = ask(there, "/choose", {"arms": ARMS}, headers=headers)
+            assert code == 403, headers
+        assert "may" in answer["error"] or "this machine" in answer["error"]
+        assert there.agent.pending == {}
+        assert ask(there, "/choose", {"arms": ARMS}, headers={"Origin": ours})[0] == 200
+        assert ask(there, "/choose", method="OPTIONS", headers={"Origin": ours})[0] == 200
+        assert ask(there, "/choose", method="OPTIONS", headers={"Origin": "null"})[0] == 403
+
+
+def test_it_listens_on_this_machine_alone(tmp_path: Path) -> None:
+    with lonely(tmp_path) as agent:
+        for where in ("0.0.0.0:0", "192.0.2.1:80", "here", "unix:", 7):
+            with pytest.raises(InputError, match="listen"):
+                Sidecar(agent, listen=where)  # type: ignore[arg-type]
+
+
+def test_a_socket_is_for_its_owner_alone_and_never_taken_from_somebody_who_serves(tmp_path: Path) -> None:
+    path = tmp_path / "a.sock"
+    with lonely(tmp_path) as agent:
+        with Sidecar(agent, listen=f"unix:{path}"):
+            assert stat.S_IMODE(path.stat().st_mode) == 0o600
+            with pytest.raises(LinkError, match=r"serves .* already"):
+                Sidecar(agent, listen=f"unix:{path}").start()
+        assert not path.exists()
+        left = socket.socket(socket.AF_UNIX)
+        left.bind(str(path))
+        left.close()  # as a process that was killed leaves it
+        with Sidecar(agent, listen=f"unix:{path}"):
+            pass
+        path.write_text("something else")
+        with pytest.raises(InputError, match="no socket"):
+            Sidecar(agent, listen=f"unix:{path}").start()
+        assert path.read_text() == "something else"
+
+
+def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "agent.toml"
+    for text, words in (
+        ("", "missing required field"),
+        ('address = "a:1"\nname = "a"\nstate = "a.db"\nlisten = "0.0.0.0:1"', "only this machine"),
+        ('address = "a:1"\nname = "a"\nstate = "a.db"\nlisten = "unix:a"\ncolour = 1', "colour"),
+    ):
+        file.write_text(text)
+        with pytest.raises(InputError, match=words):
+            read_agent(file)
+
+
+# -- other languages ---------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[Path]:
+    """The agent of the example as a process of its own; its socket."""
+    shutil.copy(EXAMPLE / "agent.toml", folder / "agent.toml")
+    command = [*COMMAND, "agent", str(folder / "agent.toml"), "--log", "error"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            where = json.loads(process.stdout.readline())
+            yield Path(where["listen"].removeprefix("unix:"))
+        finally:
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(timeout=60) == 0
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="no curl here")
+def test_the_example_in_curl_decides_and_reports_a_reward(tmp_path: Path) -> None:
+    with served(tmp_path) as path:
+        done = subprocess.run(
+            ["sh", str(EXAMPLE / "choose.sh"), str(path)], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stderr + done.stdout
+        decision, taken, status = map(json.loads, done.stdout.splitlines())
+        assert decision["arm_id"] in ("tea", "coffee")
+        assert taken == {"observations": 1}
+        assert status["pending"] == 0
+        large = tmp_path / "large"
+        large.write_bytes(b" " * 5_000_000)
+        done = subprocess.run(
+            ["curl", "-s", "--unix-socket", str(path), "http://localhost/learn", "--data-binary", f"@{large}"],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert "4194304 are taken" in done.stdout
+    assert not path.exists()
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no Node here")
+def test_the_example_in_node_finds_the_arm_that_pays(tmp_path: Path) -> None:
+    with served(tmp_path) as path:
+        done = subprocess.run(
+            ["node", str(EXAMPLE / "choose.mjs"), str(path)], capture_output=True, text=True, timeout=60, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        assert (found["observations"], found["pending"], sum(found["chosen"])) == (10, 0, 10)
