@@ -23,13 +23,13 @@ MATTER = ("points", "wide", "exact", "ids", "rewards", "weights", "mean", "large
 #: Bitmaps: a mark for each of so many points, which says its form, whose it is, or whether it stays.
 BITMAPS = ("forms", "runs", "dropped", "spanning")
 
-LEAN = LaconicUCB(Gaussian(0.5), lam=0.1, alpha=0.1)
+LEAN = LaconicUCB(Gaussian(0.5), lam=0.1, alpha=0.1, delta=0.5)
 RUNS: dict[str, tuple[LaconicUCB, Problem, int, int]] = {
     "fresh arms": (LEAN, Cosine(dim=3), 8, 60),
     "few items": (LEAN, Catalogue(dim=3, items=12, arms=5), 8, 60),
     "a long run": (LEAN, Cosine(dim=2), 3, 300),
-    "many features, all raw": (LaconicUCB(Gaussian(1.0)), Cosine(dim=20), 10, 20),
-    "a linear kernel": (LaconicUCB(Linear(), lam=0.1, alpha=0.1), Cosine(dim=5), 6, 40),
+    "many features, all raw": (LaconicUCB(Gaussian(1.0), lam=1.0, alpha=1.0, delta=0.5), Cosine(dim=20), 10, 20),
+    "a linear kernel": (LaconicUCB(Linear(), lam=0.1, alpha=0.1, delta=0.5), Cosine(dim=5), 6, 40),
 }
 
 
