@@ -22,8 +22,10 @@ from typer.testing import CliRunner
 from laconic import Agent, ApproxDisKernelUCB, DisKernelUCB, DisLinUCB, Gaussian, LaconicUCB
 from laconic.algorithms import Algorithm
 from laconic.cli import app
+from laconic.protocol.messages import Released, Request
+from laconic.protocol.server import Server
 from laconic.runtimes.service.background import background
-from laconic.runtimes.service.chronicle import PLACES, Series
+from laconic.runtimes.service.chronicle import PLACES, Chronicle, Series
 from laconic.runtimes.service.coordinator import Coordinator
 from laconic.runtimes.service.pages import HTML, MOST_STREAMS, Answer, Asked, Pages
 from laconic.runtimes.service.standing import events, page_of, view_of
@@ -94,6 +96,22 @@ def test_a_sync_is_shown_with_who_asked_for_it_and_what_it_took(tmp_path: Path) 
     assert [each["member"] for each in view["exchanges"]] == ["edge-2", "edge-1"]
     assert {(each["why"], each["members"], each["result"]) for each in view["exchanges"]} == {("asked", 2, "installed")}
     assert 0 < sum(each["bytes"] for each in view["exchanges"]) < view["costs"]["sent"]
+
+
+def test_a_sync_that_goes_on_without_a_member_is_shown_once_and_one_that_is_given_up_with_its_reason() -> None:
+    server = Server(DIS.plan(2), members=range(3))
+    idle, chronicle = server.hub, Chronicle(server.plan, hub=server.hub, total=lambda: 0)
+    asks = server.receive(0, Request(epoch=server.epoch)).send
+    for link, ask in asks:
+        chronicle.sent(name=str(link), message=ask, size=0, hub=server.hub)
+    assert server.hub.sync is not None
+    epoch = server.hub.sync.epoch
+    chronicle.sent(name="2", message=Released(epoch=epoch, reason="too slow"), size=0, hub=server.hub)
+    assert chronicle.view(server.hub)["exchanges"] == []
+    for name in "01":
+        chronicle.sent(name=name, message=Released(epoch=epoch, reason="nobody is here"), size=0, hub=idle)
+    (one,) = chronicle.view(idle)["exchanges"]
+    assert (one["member"], one["members"], one["result"]) == ("0", 3, "given up: nobody is here")
 
 
 def test_a_version_is_shown_with_why_its_reader_asked(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from laconic.atoms.version import Version
 from laconic.beliefs import FiniteBelief
-from laconic.protocol.messages import Ask, Digested, Down, Install, Message, NothingNew, Released, Upload
+from laconic.protocol.messages import Ask, Digested, Down, Install, Label, Message, NothingNew, Released, Upload
 from laconic.protocol.phases import ShareData
 from laconic.protocol.plan import Plan
 from laconic.protocol.records import Installed, Record, Uploaded
@@ -150,7 +150,7 @@ class Chronicle:
             rank = belief.width if isinstance(belief, FiniteBelief) else 0
             self._paper += self._paper_bytes(rank, points=belief.dictionary_size or 0, clients=hub.clients)
             self._end(message.epoch.number, "installed")
-        elif isinstance(message, Released):
+        elif isinstance(message, Released) and _is_over(hub, message.epoch):
             self._end(message.epoch.number, f"given up: {message.reason}")
         elif isinstance(message, Digested):
             new = np.size(message.payload.values.get("rewards", ())) if message.raw else 0
@@ -214,6 +214,11 @@ class Chronicle:
 
 def _observations(hub: Hub) -> int:
     return sum(each.known for _, each in hub.members.items())
+
+
+def _is_over(hub: Hub, epoch: Label) -> bool:
+    """Whether a sync was given up; one that goes on without a member is not."""
+    return hub.installed.label != epoch and (hub.sync is None or hub.sync.epoch != epoch)
 
 
 def atoms_in(hub: Hub) -> int | None:
