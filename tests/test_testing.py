@@ -783,4 +783,4 @@ def test_a_broken_runtime_is_told_what_is_wrong(play: Any, why: str) -> None:
 
 
 def test_a_message_of_a_runtime_names_the_algorithm_and_the_problem() -> None:
-    says(lambda: check_runtime(altered(swapped)), re.escape("playing DisKernelUCB(kernel=Gaussian(gamma=1.0), D=3.0"))
+    says(lambda: check_runtime(altered(swapped)), re.escape("playing DisKernelUCB(kernel=Gaussian(gamma=0.2), D=3.0"))

@@ -112,7 +112,7 @@ def test_the_table_and_what_it_shows_follow_the_runs() -> None:
     lines = done.out.splitlines()
     assert lines[0] == "catalogue, d=2: 3 clients, 4 rounds, mean ± sd over 2 seeds"
     assert lines[1].split()[:2] == ["algorithm", "regret"]
-    assert any(line.startswith(("! ", "✓ ")) for line in lines)
+    assert any(line.startswith(("! ", "✓ ", "? ")) for line in lines)
     assert done.err == ""
 
 

@@ -104,7 +104,6 @@ def test_a_problem_with_sizes_of_its_own_needs_none(tmp_path: Path) -> None:
     ("changed", "said"),
     [
         ({"clients": 0}, "clients"),
-        ({"clients": None}, "clients"),
         ({"rounds": 2.5}, "rounds"),
         ({"seeds": 0}, "seeds"),
         ({"seeds": [1, 1]}, "seeds"),

@@ -103,7 +103,9 @@ def test_no_line_is_too_long_no_word_is_split_and_no_cell_is_lost(
     data: st.DataObject, columns: int, rows: int, width: int
 ) -> None:
     line = st.tuples(LABELS, *([WORDS] * columns))
-    headers, *cells = (data.draw(line) for _ in range(rows + 1))
+    cells = [data.draw(line) for _ in range(rows)]
+    names = data.draw(st.lists(WORDS, min_size=columns, max_size=columns, unique=True))
+    headers = (data.draw(LABELS), *names)
     ranks = (0, *data.draw(st.tuples(*([st.integers(0, 3)] * columns))))
     fitted = (whole := Table(headers, rows=tuple(cells), ranks=ranks)).fitted(width)
     # A label's longest word and a number may be wider than the page together.

@@ -42,7 +42,7 @@ from laconic import (
     run,
 )
 from laconic.beliefs import Statistics
-from laconic.protocol.learner import Learner
+from laconic.exploration import Choice, Shown
 from laconic.protocol.messages import Payload
 from laconic.protocol.phases import AgreeOnDictionary, Member, ShareData, ShareStatistics
 from laconic.runtimes.lockstep import finite_rows
@@ -402,24 +402,25 @@ def test_where_rounding_may_decide_each_choice_is_within_rounding_of_the_best(
     forced = run(algorithm, problem, clients=clients, rounds=rounds, runtime="lockstep").choices
     gaps: list[float] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Learner, "_pick", _follow(forced, clients, problem, gaps))
+        patch.setattr(UCB, "choose", _follow(forced, problem, gaps))
         run(algorithm, problem, clients=clients, rounds=rounds, runtime="loopback")
     assert max(gaps) <= 1e-5
 
 
-def _follow(forced: NDArray[np.int32], clients: int, problem: Any, gaps: list[float]) -> Any:
-    """A pick that takes the forced arm and notes how far, relative to the largest |μ| + ασ, it is from the best."""
+def _follow(forced: NDArray[np.int32], problem: Any, gaps: list[float]) -> Any:
+    """A choice of the forced arm that notes how far, relative to the largest |μ| + ασ, it is from the best."""
+    own = UCB.choose
 
-    def pick(self: Learner, mean: NDArray[np.float64], width: NDArray[np.float64]) -> int:
-        step = self.decisions * clients + self.number
-        arm = int(forced[step])
+    def choose(self: UCB, shown: Shown) -> Choice:
+        step = len(gaps)  # as loopback goes from client to client
+        arm = int(forced.reshape(-1)[step])
         if isinstance(problem, Log) and problem.mask is not None:
             arm = int(np.flatnonzero(np.flatnonzero(problem.mask[step]) == arm)[0])
-        index, scale = mean + width, float(np.max(np.abs(mean) + width))
+        index, scale = shown.mean + shown.width, float(np.max(np.abs(shown.mean) + shown.width))
         gaps.append(float(index.max() - index[arm]) / max(scale, 1e-300))
-        return arm
+        return replace(own(self, shown), arm=arm)
 
-    return pick
+    return choose
 
 
 def test_thousands_of_clients_take_part_in_a_sync() -> None:

@@ -35,7 +35,8 @@ def lonely(folder: Path, *, name: str = "a", algorithm: Algorithm = ALGORITHM, *
 
 
 def coordinator(folder: Path, *, algorithm: Algorithm = ALGORITHM, **options: Any) -> Coordinator:
-    table = {"name": "DisKernelUCB", "D": 2.0} if algorithm is ALGORITHM else None
+    own = {"name": "DisKernelUCB", "kernel": {"name": "Gaussian", "gamma": 1.0}, "D": 2.0}
+    table = own if algorithm is ALGORITHM else None
     return Coordinator(algorithm.plan(2), state=folder / "c.db", serving=serving(**options), algorithm=table)
 
 
