@@ -29,6 +29,7 @@ from laconic import (
     Random,
     Server,
     compare,
+    grid,
     run,
     save_recorded,
 )
@@ -176,3 +177,16 @@ def test_run_of_a_name_that_nothing_has_or_that_needs_more() -> None:
     refused(lambda: run(DisLinUCB(), "nowhere.npz", clients=2, rounds=2), "nowhere.npz is not a file")
     kind: Any = Cosine
     refused(lambda: run(DisLinUCB(), kind, clients=2, rounds=2), "try Cosine()")
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "place"),
+    [
+        (DisKernelUCB(D=grid(1, 2)), r"DisKernelUCB\.D is grid\(1, 2\)"),
+        (DisKernelUCB(Gaussian(grid(0.1, 1))), r"DisKernelUCB\.kernel\.gamma is grid"),
+        (NKernelUCB(alpha=grid(0.1, 1)), r"NKernelUCB\.alpha is grid"),
+    ],
+)
+def test_a_run_of_a_grid_points_to_compare(algorithm: Any, place: str) -> None:
+    with pytest.raises(InputError, match=rf"{place}.*run plays one setting; try one value, or compare"):
+        run(algorithm, "cosine", clients=2, rounds=3)

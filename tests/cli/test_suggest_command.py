@@ -53,7 +53,7 @@ def test_a_file_of_points_gives_an_experiment_that_can_be_run(tmp_path: Path, re
     assert result.exit_code == 0, result.output
     experiment = read_spec(out).experiment()
     assert len(experiment.algorithms) == 5
-    assert (tmp_path / "own.npz").is_file()
+    assert (tmp_path / "own-rehearsal.npz").is_file()
 
 
 def test_the_experiment_of_a_problem_runs_with_laconic_run(tmp_path: Path) -> None:
@@ -82,3 +82,25 @@ def test_what_makes_no_sense_is_refused(words: tuple[str, ...], said: str) -> No
     result = laconic(*words)
     assert isinstance(result.exception, InputError)
     assert said in str(result.exception)
+
+
+def test_nothing_is_replaced_by_a_suggestion_least_of_all_the_sample(tmp_path: Path) -> None:
+    sample = own(tmp_path / "visits.npz")
+    before = sample.read_bytes()
+    out = tmp_path / "visits.toml"
+    assert laconic(str(sample), "--out", str(out), *SMALL).exit_code == 0
+    assert sample.read_bytes() == before
+    written = out.read_bytes()
+    again = laconic(str(sample), "--out", str(out), *SMALL)
+    assert isinstance(again.exception, InputError)
+    assert "there already, and nothing is replaced" in str(again.exception)
+    assert out.read_bytes() == written
+
+
+def test_the_experiment_is_compared_too(tmp_path: Path) -> None:
+    out = tmp_path / "own.toml"
+    assert laconic("catalogue", "--out", str(out), *SMALL).exit_code == 0
+    words = ["compare", str(out), "-a", "NKernelUCB", "-N", "2", "-T", "3", "--seeds", "2", "--quiet"]
+    compared = CliRunner().invoke(app, words)
+    assert compared.exit_code == 0, compared.output
+    assert "NKernelUCB" in compared.output

@@ -146,3 +146,23 @@ def test_what_chance_may_have_made_is_too_close_to_tell() -> None:
     assert len(doubtful) == 1
     assert "nearly as well" in doubtful[0]
     assert "on 2 seeds that is too close to tell (paired t interval, 95%)" in doubtful[0]
+
+
+def test_who_is_ahead_by_chance_is_too_close_to_tell() -> None:
+    approx = [row("ApproxDisKernelUCB", regret=regret, scalars=600, dictionary=5, syncs=3) for regret in (100, 104, 98)]
+    alone = [row("NKernelUCB", regret=regret) for regret in (90, 112, 95)]
+    rows = [replace(each, seed=seed) for seed in range(3) for each in (EXACT, approx[seed], alone[seed])]
+    (said,) = [each for each in verdicts(results(*rows)) if str(each).startswith("NKernelUCB")]
+    assert "is ahead" in str(said)
+    assert said.holds is None
+
+
+def test_runs_that_have_no_regret_divide_nothing() -> None:
+    none = [
+        replace(row(name, regret=float("nan"), bytes=5), seed=seed)
+        for name in ("LaconicUCB", "DisKernelUCB")
+        for seed in (0, 1)
+    ]
+    assert all("never synced" in str(each) for each in verdicts(results(*none)))
+    assert results(*none).groups[0].mean("regret") is None
+    assert "–" in results(*none).table().text()

@@ -12,9 +12,10 @@ from laconic.algorithms import Algorithm
 from laconic.canonical import parts
 from laconic.errors import InputError
 from laconic.experiments.compare import prepare
-from laconic.experiments.config import ConfigFile, Experiment, read_config
+from laconic.experiments.config import ConfigFile, Experiment, read_toml
 from laconic.experiments.frontier import knobs
 from laconic.experiments.parts import Draft, algorithm_from, as_algorithm, name_of, problem_from
+from laconic.experiments.spec import SpecFile
 from laconic.papers.presets import preset
 
 
@@ -59,7 +60,7 @@ def understand(words: Words, *, unless: Unless | None = None) -> Experiment:
     """The experiment that the words ask for; refused with advice where they ask for none."""
     unless = unless or COMPARISON
     overrides = _sorted(words.overrides)
-    file = read_config(words.problem) if words.problem.lower().endswith(".toml") else None
+    file = read_toml(words.problem, SpecFile) if words.problem.lower().endswith(".toml") else None
     problem = problem_from(_problem_table(words, file=file, changes=overrides.problem))
     name = name_of(problem, kind="problem")
     chosen = _chosen(words, file=file, unless=unless)

@@ -50,7 +50,7 @@ def suggest(
             "--out",
             metavar="FILE.toml",
             help="Keep an experiment for [bold]laconic run[/] here; of a file of points, with a problem made of them "
-            "beside it, as FILE.npz.",
+            "beside it, as FILE-rehearsal.npz.",
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
@@ -98,14 +98,17 @@ def _keep(found: Suggestion, out: Path) -> list[str]:
 
     if out.suffix.lower() != ".toml":
         raise InputError(f"--out must be the name of a .toml file, not {str(out)!r}; try {out.with_suffix('.toml')}")
+    beside = out.with_name(f"{out.stem}-rehearsal.npz")
+    for path in (out, beside):
+        if path.exists():
+            raise InputError(f"{path} is there already, and nothing is replaced; remove it, or try another --out")
     require_writable_file(out)
     made: list[str] = []
     problem = None
     if found.problem is None:
-        beside = out.absolute().with_suffix(".npz")
         log = rehearsal(found)
         save_recorded(beside, log.instance(seed=0, clients=1, rounds=log.steps), clients=1, rounds=log.steps)
-        problem, made = str(beside), [str(out.with_suffix(".npz"))]
+        problem, made = str(beside.absolute()), [str(beside)]
     text = found.to_toml(problem=problem)
     replace_file(out, lambda path: path.write_text(text, encoding="utf-8"))
     return [str(out), *made]

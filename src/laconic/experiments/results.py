@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from math import isnan
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
@@ -129,9 +130,9 @@ class Group:
     label: str
 
     def values(self, metric: str) -> list[float]:
-        """The metric of every run that has it."""
+        """The metric of every run that has it; a replay that used no event has no regret."""
         found = [getattr(row, metric) for row in self.rows]
-        return [float(value) for value in found if value is not None]
+        return [float(value) for value in found if value is not None and not isnan(value)]
 
     def mean(self, metric: str) -> float | None:
         """The mean over seeds, None where no run has the metric."""

@@ -161,6 +161,8 @@ def _distance(approx: Group, *, best: dict[str, Group]) -> Iterator[Verdict]:
         if ratio < FAR:
             text = f"{name} is {'ahead' if ratio < 1 else 'not far behind'}: {numbers}.{_why(name, best=best)}"
         answer = at_most(approx, best[name], metric="regret", factor=1 / FAR)
+        if ratio < 1:
+            answer = at_most(best[name], approx, metric="regret")
         yield _judged(text, holds=ratio >= FAR, answer=answer, seeds=len(approx.rows))
 
 

@@ -86,6 +86,13 @@ class Choice:
     arm: int
     chances: Floats | Callable[[int], Chance] = field(repr=False)
 
+    def arm_of(self, arms: int, *, exploration: object) -> int:
+        """The arm, which is one of so many; refused where it is none."""
+        arm = int(self.arm)
+        if not 0 <= arm < arms:
+            raise InputError(f"{exploration!r} chose arm {arm} of {arms}; see check_exploration")
+        return arm
+
     def chance_of(self, arm: int) -> Chance:
         """The probability with which an arm is chosen, over all draws that there might have been."""
         return self.chances(arm) if callable(self.chances) else Chance(float(self.chances[arm]))

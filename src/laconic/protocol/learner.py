@@ -171,9 +171,7 @@ class Learner:
         view = self.belief.view(checked[distinct]) if view is None else view.of(distinct)
         shown = self._shown(view, number)
         choice = self.plan.exploration.choose(shown)
-        arm = int(choice.arm)
-        if not 0 <= arm < len(checked):
-            raise InputError(f"{self.plan.exploration!r} chose arm {arm} of {len(checked)}; see check_exploration")
+        arm = choice.arm_of(len(checked), exploration=self.plan.exploration)
         decision = Decision(
             id=self._next_id(),
             arm=arm,

@@ -9,8 +9,9 @@ from os import PathLike
 from typing import Any
 
 from laconic.algorithms import Algorithm, AskServer, require_algorithm
-from laconic.checks import require_flag, require_one_of, require_whole, seen
-from laconic.errors import ProblemError
+from laconic.canonical import parts
+from laconic.checks import is_grid, require_flag, require_one_of, require_whole, seen
+from laconic.errors import InputError, ProblemError
 from laconic.problems.base import Problem
 from laconic.registry import find
 from laconic.runtimes import lockstep, loopback
@@ -42,7 +43,7 @@ def run(
     >>> one.choices.shape, one.syncs > 0
     ((20,), True)
     """
-    require_algorithm(algorithm)
+    _require_single(require_algorithm(algorithm), name=type(algorithm).__name__)
     require_whole("clients", clients, least=1)
     require_whole("rounds", rounds, least=1)
     require_whole("seed", seed, least=0)
@@ -56,6 +57,14 @@ def run(
         if isinstance(algorithm, AskServer):  # here, so that no runtime asks which algorithm it plays
             return asked(play, algorithm, instance, clients=clients, **how)
         return play(algorithm, instance, clients=clients, **how)
+
+
+def _require_single(value: object, *, name: str) -> None:
+    """Refuse what stands for several settings, also within parts."""
+    for own, part in parts(value).items():
+        if is_grid(part):
+            raise InputError(f"{name}.{own} is {seen(part)}, and run plays one setting; try one value, or compare(…)")
+        _require_single(part, name=f"{name}.{own}")
 
 
 def _problem(candidate: Problem | str | PathLike[str]) -> Problem:

@@ -176,7 +176,7 @@ class Fleet:
         for row, client in enumerate(range(first, last)):
             there, columns = arms.columns(client)
             choice = self.plan.exploration.choose(seen.shown(row, columns, address=(self.seed, client, index)))
-            picked[row] = there[choice.arm]
+            picked[row] = there[choice.arm_of(len(there), exploration=self.plan.exploration)]
             if self.recorder.chances is not None:
                 self.recorder.chances.note(index * self.clients + client, choice.chance)
         return picked
