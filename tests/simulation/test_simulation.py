@@ -73,7 +73,7 @@ FOUND_BY = {
     "reuse an epoch": 17,
     "count a point twice": 3,
     "drop the tail on catching up": 0,
-    "ignore the fingerprint": 94,
+    "ignore the fingerprint": 79,
     "apply a late install": 3,
     "leave out without telling": 14,
     "count an upload twice": 3,
