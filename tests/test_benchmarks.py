@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from benchmarks import against
 from benchmarks.__main__ import app
 from benchmarks.blas import factor, gaussian, solve
 from benchmarks.cases import ScheduleFloor
@@ -136,3 +137,21 @@ def test_bare_routines_compute_what_their_names_say() -> None:
     K = np.empty((4, 4))
     gaussian(L, L, out=K)
     np.testing.assert_allclose(K, np.exp(A))
+
+
+@pytest.mark.skipif(
+    not (against.HERE / ".git").exists(), reason="an earlier commit comes from the repository's history"
+)
+def test_a_commit_is_compared_with_an_earlier_one_on_the_same_settings() -> None:
+    answer = CliRunner().invoke(against.app, ["HEAD", "--only", "dislin", "--quick", "--repeat", "1", "--limit", "1e9"])
+    assert answer.exit_code == 0
+    heading, line = answer.stdout.splitlines()
+    then, now, ratio = map(float, line.split()[1:])
+    assert "HEAD" in heading
+    assert ratio == pytest.approx(now / then, rel=0.1)
+
+
+def test_a_commit_that_git_does_not_have_is_refused() -> None:
+    answer = CliRunner().invoke(against.app, ["nonsense", "--quick"])
+    assert answer.exit_code == 2
+    assert "nonsense" in answer.output

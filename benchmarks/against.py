@@ -1,0 +1,146 @@
+"""``python -m benchmarks.against REVISION``: the runs of the suite here and as of an earlier commit, in turn.
+
+Each run is a process of its own with one BLAS thread. The two versions alternate, so that whatever else the machine
+does meets both alike, and the least CPU of each counts. A child makes algorithm and problem from tables of what the
+suite states, as the defaults of the two versions may differ.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from benchmarks.beside import BesideSmall, Sweep
+from benchmarks.cases import RunCase
+from benchmarks.suite import Benchmark, suite
+from benchmarks.threads import environment
+
+app = typer.Typer(add_completion=False)
+HERE = Path(__file__).resolve().parents[1]
+
+#: What a child runs; it knows no more of laconic than both versions have.
+CHILD = """
+import dataclasses, json, sys, time
+import laconic
+from laconic.runtimes import run
+
+def made(table):
+    kind = getattr(laconic, table["name"])
+    known = {field.name for field in dataclasses.fields(kind)}
+    stated = {key: value for key, value in table.items() if key in known}
+    return kind(**{key: made(value) if isinstance(value, dict) else value for key, value in stated.items()})
+
+case = json.loads(sys.argv[1])
+algorithm, problem = made(case["algorithm"]), made(case["problem"])
+run(algorithm, problem, clients=2, rounds=2, seed=0)  # imports
+begun = time.process_time()
+run(algorithm, problem, clients=case["clients"], rounds=case["rounds"], seed=0)
+print(time.process_time() - begun)
+"""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A case with its CPU seconds in both versions, a figure for each time that it was run."""
+
+    name: str
+    then: tuple[float, ...]
+    now: tuple[float, ...]
+
+    @property
+    def ratio(self) -> float:
+        """The least of now by the least of then."""
+        return min(self.now) / min(self.then)
+
+
+@app.command()
+def main(
+    revision: Annotated[str, typer.Argument(help="A commit, a branch or a tag of this repository.")],
+    only: Annotated[list[str] | None, typer.Option(help="Benchmarks, by how their names begin.")] = None,
+    repeat: Annotated[int, typer.Option(min=1, help="How often each version runs; the least counts.")] = 5,
+    limit: Annotated[float, typer.Option(help="Exit with 1 where a ratio is above this.")] = 1.10,
+    quick: Annotated[bool, typer.Option("--quick", help="Toy sizes: does everything run?")] = False,
+) -> None:
+    """Print the CPU seconds of every run of the suite, then and now, and their ratio."""
+    chosen = [case for each in suite().values() for case in _cases(each) if case.name.startswith(tuple(only or [""]))]
+    if not chosen:
+        raise typer.BadParameter(
+            f"no run begins with {' or '.join(only or [])}; `make bench BENCH=--list` says what there is"
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        _unpack(revision, Path(folder))
+        typer.echo(f"{'':28} {'then s':>9} {'now s':>9} {'ratio':>6}   CPU, least of {repeat}, against {revision}")
+        worst = max(_shown(_paired(case, Path(folder), repeat=repeat, quick=quick)) for case in chosen)
+    raise typer.Exit(int(worst > limit))
+
+
+def _shown(pair: Pair) -> float:
+    typer.echo(f"{pair.name:28} {min(pair.then):9.3f} {min(pair.now):9.3f} {pair.ratio:6.3f}")
+    return pair.ratio
+
+
+def _cases(benchmark: Benchmark) -> Iterator[RunCase]:
+    """The plain runs of a benchmark; what is compared with something else already is left out."""
+    match benchmark:
+        case RunCase():
+            yield benchmark
+        case BesideSmall(large=large, small=small):
+            yield from (large, small)
+        case Sweep(name=name, cases=cases):
+            yield from (dataclasses.replace(case, name=f"{name} {case.name}") for case in cases)
+
+
+def _paired(case: RunCase, earlier: Path, *, repeat: int, quick: bool) -> Pair:
+    table = json.dumps(_table(case, quick=quick))
+    both = [(_cpu(table, earlier), _cpu(table, HERE)) for _ in range(repeat)]
+    then, now = zip(*both, strict=True)
+    return Pair(case.name, then, now)
+
+
+def _table(case: RunCase, *, quick: bool) -> dict[str, Any]:
+    clients, rounds = case.quick if quick else (case.clients, case.rounds)
+    return {"algorithm": _parts(case.algorithm), "problem": _parts(case.problem), "clients": clients, "rounds": rounds}
+
+
+def _parts(value: Any) -> dict[str, Any]:
+    """Numbers, words and the kernel of a value, as a table; its other parts are those that a version has by itself."""
+    found: dict[str, Any] = {"name": type(value).__name__}
+    for field in dataclasses.fields(value):
+        part = getattr(value, field.name)
+        if field.name == "kernel":
+            found["kernel"] = _parts(part)
+        elif isinstance(part, int | float | str):
+            found[field.name] = part
+    return found
+
+
+def _cpu(table: str, checkout: Path) -> float:
+    env = environment(threads=1) | {"PYTHONPATH": str(checkout / "src")}
+    answer = subprocess.run(
+        [sys.executable, "-c", CHILD, table], check=True, stdout=subprocess.PIPE, text=True, env=env
+    )
+    return float(answer.stdout)
+
+
+def _unpack(revision: str, folder: Path) -> None:
+    """Write that commit's files to a folder."""
+    packed = subprocess.run(["git", "-C", str(HERE), "archive", revision, "src"], stdout=subprocess.PIPE, check=False)
+    if packed.returncode:
+        raise typer.BadParameter(f"git has no commit {revision!r} here")
+    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
+        archive.extractall(folder, filter="data")
+
+
+if __name__ == "__main__":
+    app()
