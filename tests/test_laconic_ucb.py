@@ -35,7 +35,8 @@ from laconic.runtimes import loopback
 from laconic.runtimes.network import Delivery
 from laconic.runtimes.trace import Run
 from laconic.testing import check_algorithm
-from laconic.triggers import Every, WithAsk
+from laconic.triggers import Every
+from laconic.uploads import WithAsk
 
 LEAN = LaconicUCB(Gaussian(0.5), lam=0.1, alpha=0.1)
 

@@ -43,7 +43,8 @@ from laconic.protocol.phases import AgreeOnDictionary, ShareData, ShareStatistic
 from laconic.protocol.phases.statistics import StatisticsWire
 from laconic.protocol.plan import Plan
 from laconic.protocol.wire import Int8Wire, Wire, as_wire
-from laconic.triggers import Always, BudgetedVariance, Determinant, Growth, Never, ScaledVariance, UploadRule, Variance
+from laconic.triggers import Always, BudgetedVariance, Determinant, Never, ScaledVariance, Variance
+from laconic.uploads import Growth, UploadRule
 
 Alpha = float | Theory
 PRECISIONS = ("float64", "float32")

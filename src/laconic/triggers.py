@@ -182,33 +182,3 @@ def counts_bytes(trigger: Trigger) -> bool:
     if isinstance(trigger, Either | Both):
         return counts_bytes(trigger.left) or counts_bytes(trigger.right)
     return bool(getattr(trigger, "needs_bytes", False))
-
-
-@runtime_checkable
-class UploadRule(Protocol):
-    """A rule that sends points up by themselves, without asking for anything."""
-
-    def due(self, *, unsent: int, own: int) -> bool:
-        """True when so many unsent points, of so many of one's own, are to go up."""
-        ...
-
-
-@dataclass(frozen=True)
-class WithAsk:
-    """Points go up when the client asks for something, and never otherwise."""
-
-    def due(self, *, unsent: int, own: int) -> bool:
-        return False
-
-
-@dataclass(frozen=True)
-class Growth:
-    """Points go up when they are this part of one's own, and at least one."""
-
-    part: float = 0.1
-
-    def __post_init__(self) -> None:
-        require_positive("part", self.part)
-
-    def due(self, *, unsent: int, own: int) -> bool:
-        return unsent >= max(1.0, self.part * own)

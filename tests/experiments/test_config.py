@@ -38,7 +38,7 @@ from laconic.experiments.parts import Draft, algorithm_from, has_param, problem_
 from laconic.kernels import Sum
 from laconic.problems import save_recorded
 from laconic.protocol.wire import Int8Wire
-from laconic.triggers import Growth, WithAsk
+from laconic.uploads import Growth, WithAsk
 from tests.experiments.making import Periodic, Plain, listed, unnamed
 
 ALGORITHMS = (

@@ -30,7 +30,7 @@ from laconic.protocol.session import ClientState
 from laconic.protocol.wire import FloatWire, Int8Wire, Wire
 from laconic.runtimes.network import Network
 from laconic.testing import check_digest
-from laconic.triggers import Growth
+from laconic.uploads import Growth
 
 LAM = 0.1
 #: So fine a reference that its coordinates say all of every point.

@@ -23,7 +23,7 @@ from laconic.exploration import Theory
 from laconic.problems.base import Problem
 from laconic.protocol.digests import AllPoints, Atoms
 from laconic.protocol.wire import FloatWire, Int8Wire
-from laconic.triggers import Growth, WithAsk
+from laconic.uploads import Growth, WithAsk
 
 AlgorithmLike = Algorithm | type[Any] | str
 ProblemLike = Problem | type[Any] | str | os.PathLike[str]

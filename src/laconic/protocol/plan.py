@@ -14,7 +14,8 @@ from laconic.exploration import UCB, Confidence, Exploration, require_exploratio
 from laconic.protocol.digests import Digest
 from laconic.protocol.phases import Phase
 from laconic.protocol.wire import EXACT, FloatWire, Wire
-from laconic.triggers import Never, Trigger, UploadRule, WithAsk, counts_bytes
+from laconic.triggers import Never, Trigger, counts_bytes
+from laconic.uploads import UploadRule, WithAsk
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
