@@ -35,8 +35,8 @@ def test_every_engine_gives_every_result_with_its_place() -> None:
 
 
 def test_one_process_needs_no_other() -> None:
-    assert engine(processes=1) == Here()
-    assert engine(processes=3) == Processes(3)
+    assert engine(jobs=1) == Here()
+    assert engine(jobs=3) == Processes(3)
     assert engine("ray", address="there:6379") == OnRay(address="there:6379")
 
 

@@ -13,6 +13,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from laconic import limits
+from laconic.cli.options import whole
+
 if TYPE_CHECKING:
     from rich.live import Live
     from rich.progress import Progress, TaskID
@@ -32,6 +35,7 @@ Jobs = Annotated[
     int | None,
     typer.Option(
         *("--jobs", "-j"),
+        **whole(most=limits.MOST_JOBS),
         metavar="COUNT",
         help="Runs at a time, one core each. [dim]\\[default: as many as there are cores][/]",
         show_default=False,
@@ -70,12 +74,13 @@ class Sweeping:
         """Run, write and say what came of it."""
         from laconic.errors import InputError, LaconicError
         from laconic.experiments.conduct import conduct
-        from laconic.pages.output import write
+        from laconic.pages.output import require_place, write
         from laconic.report.charts import require_charts
         from laconic.runtimes.jobs import engine
 
         require_charts()
-        where = engine(self.engine, processes=self.jobs, address=self.address)
+        require_place(self.out)
+        where = engine(self.engine, jobs=self.jobs, address=self.address)
         try:
             with one_interrupt(), watching(quiet=self.quiet) as watch:
                 outcome = conduct(specs, out=self.out, engine=where, watch=watch)
@@ -116,17 +121,20 @@ def stopped(out: Path) -> NoReturn:
 
 @contextmanager
 def one_interrupt() -> Iterator[None]:
-    """The first Ctrl-C stops the sweep; a second one would disturb the clearing up."""
+    """The first Ctrl-C or SIGTERM stops the sweep; a second one would disturb the clearing up."""
+    both = (signal.SIGINT, signal.SIGTERM)
 
     def stop(*_: object) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for each in both:
+            signal.signal(each, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGINT, stop)
+    before = {each: signal.signal(each, stop) for each in both}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _plain(outcome: Outcome, *, files: Sequence[Path], with_claims: bool) -> dict[str, Any]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
+from laconic import limits
 from laconic.algorithms import Algorithm
-from laconic.checks import require_one_of, require_whole
+from laconic.checks import require_one_of, require_seed, require_sizes, require_whole, seen
 from laconic.defaults import ALGORITHMS, CLIENTS, PROBLEM, RUNTIME, SEEDS
 from laconic.defaults import rounds as usual_rounds
 from laconic.errors import InputError
@@ -79,7 +80,7 @@ def played(
     traced: bool = False,
 ) -> Results:
     """The results of an experiment; ``traced`` runs are made again, and told with all that happened in them."""
-    where = engine(processes=jobs)
+    where = engine(jobs=jobs)
     made = Comparison.of(experiment, out=out)
     sweep = Sweep(made.store, engine=where, watch=_strict(progress), closely=True, traced=traced)
     try:
@@ -172,21 +173,20 @@ def _sizes(problem: Problem, *, clients: int | None, rounds: int | None) -> tupl
         clients, rounds = limits(clients, rounds)
     clients = CLIENTS if clients is None else clients
     rounds = usual_rounds(name_of(problem, kind="problem")) if rounds is None else rounds
-    require_whole("clients", clients, least=1)
-    require_whole("rounds", rounds, least=1)
+    require_sizes(clients=clients, rounds=rounds)
     assert clients is not None and rounds is not None
     return int(clients), int(rounds)
 
 
 def _seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
     if not isinstance(seeds, Iterable):
-        require_whole("seeds", seeds, least=1)
+        require_whole("seeds", seeds, least=1, most=limits.MOST_SEEDS)
         return tuple(range(seeds))
     listed = tuple(seeds)
     for seed in listed:
-        require_whole("a seed", seed, least=0)
+        require_seed("every one of seeds", seed)
     if not listed or len(set(listed)) < len(listed):
-        raise InputError(f"seeds must be a count, or different whole numbers, got {list(listed)!r}")
+        raise InputError(f"seeds must be a count, or different whole numbers, got {seen(list(listed))}")
     return tuple(int(seed) for seed in listed)
 
 
