@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 
 from laconic import limits
-from laconic.cli.options import whole
+from laconic.cli.options import number, whole
 
 MOST_SECONDS = 600.0
 LACONIC = [sys.executable, "-c", "from laconic.cli import main; main()"]
@@ -34,7 +34,9 @@ def demo_federation(
     seed: Annotated[
         int, typer.Option("--seed", metavar="SEED", help="Of the problem.", **whole(least=0, most=limits.MOST_SEED))
     ] = 0,
-    pause: Annotated[float, typer.Option("--pause", metavar="SECONDS", help="Between two rounds of an agent.")] = 0.05,
+    pause: Annotated[
+        float, typer.Option("--pause", metavar="SECONDS", help="Between two rounds of an agent.", **number())
+    ] = 0.05,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Try a federation here: agents learn together over gRPC, one is killed in the middle and brought back.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,8 +32,34 @@ def listed(option: str, given: Sequence[str] | None, *, one: str) -> list[str]:
 
 
 def whole(*, least: int = 1, most: int = limits.MOST) -> Any:
-    """What an option takes that is a whole number: every one of them has a least and a most."""
-    return {"min": least, "max": most}
+    """How an option is read that is a whole number: every one of them has a least and a most."""
+
+    def read(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = None
+        if number is None or not least <= number <= most:
+            raise typer.BadParameter(f"must be a whole number from {least} to {most}, not {_cut(text)}")
+        return number
+
+    return {"parser": read}
+
+
+def number() -> Any:
+    """How an option is read that is a number."""
+
+    def read(text: str) -> float:
+        try:
+            return float(text)
+        except ValueError:
+            raise typer.BadParameter(f"must be a number, not {_cut(text)}") from None
+
+    return {"parser": read}
+
+
+def _cut(text: object) -> str:
+    return reprlib.repr(str(text))
 
 
 def _whole(*names: str, most: int = limits.MOST, **more: Any) -> Any:
@@ -90,6 +117,7 @@ Gamma = Annotated[
     float | None,
     _option(
         "--gamma",
+        **number(),
         panel=LEARNING,
         metavar="γ",
         help="The Gaussian kernel's inverse width: larger is narrower.",
@@ -97,7 +125,8 @@ Gamma = Annotated[
     ),
 ]
 Lam = Annotated[
-    float | None, _option("--lam", panel=LEARNING, metavar="λ", help="The ridge, above 0.", default=defaults.LAM)
+    float | None,
+    _option("--lam", **number(), panel=LEARNING, metavar="λ", help="The ridge, above 0.", default=defaults.LAM),
 ]
 Alpha = Annotated[
     str | None,
@@ -113,6 +142,7 @@ D = Annotated[
     float | None,
     _option(
         "--D",
+        **number(),
         panel=LEARNING,
         metavar="D",
         help="Threshold of the sync trigger, for all that have one: larger means fewer syncs.",

@@ -88,6 +88,8 @@ class Sweeping:
             stopped(self.out)
         if outcome.absent and not outcome.panels and not outcome.failures:
             raise InputError("; ".join(each.why for each in outcome.absent))
+        if not self.quiet:
+            typer.echo(f"writing the report into {self.out}", err=True)
         files = write(outcome, out=self.out, subject=subject)
         self._say(outcome, files=files, with_claims=subject.with_claims)
         if outcome.failures:
@@ -242,8 +244,8 @@ def describe(step: Step) -> str:
             return f"not run: {why}"
         case Estimate(seconds, runs, slots):
             return f"estimated time: {duration(seconds)} for {runs:,} runs, {slots} at a time"
-        case Begun(part, total, known):
-            return f"{part}: {total:,} runs{f', {len(known):,} of them there already' if known else ''}"
+        case Begun(_, total, known):
+            return f"{stage(step)}: {total:,} runs{f', {len(known):,} of them there already' if known else ''}"
         case Failed(task, why):
             return f"failed: {task.algorithm['name']} on {task.problem['name']}, seed {task.seed}: {why}"
         case Finished():
@@ -251,12 +253,19 @@ def describe(step: Step) -> str:
     return ""
 
 
+def stage(step: Begun) -> str:
+    """What a part of a job is called, with its place among those that the job has."""
+    if len(step.stages) < 2:
+        return step.part
+    return f"stage {step.stages.index(step.part) + 1} of {len(step.stages)}, {step.part}"
+
+
 def _finished(step: Finished) -> str:
     from laconic.experiments.naming import duration, setting, variant
     from laconic.report.table import amount, number
 
     row, width = step.row, len(str(step.total))
-    left = "" if step.left is None else f"; {duration(step.left)} left"
+    left = "" if step.left is None else f"; {duration(step.left)} left in all"
     who = " ".join(filter(None, (row.algorithm, variant(row.params), setting(row.params))))
     return (
         f"[{step.done:{width}}/{step.total}] {step.task.problem['name']}: {who}, "
@@ -308,7 +317,7 @@ class _Screen:
     def _begin(self, step: Begun) -> None:
         from laconic.experiments.conduct import GRID
 
-        self.bars.update(self.bar, description=step.part, total=step.total, completed=len(step.known), left="")
+        self.bars.update(self.bar, description=stage(step), total=step.total, completed=len(step.known), left="")
         self.in_grid = step.part == GRID  # other parts have other sizes or settings: not for this table
         for task, row in step.known if self.in_grid else ():
             self.so_far.add(task, row)
@@ -319,7 +328,7 @@ class _Screen:
         from laconic.cli.display import rich_table
         from laconic.experiments.naming import duration
 
-        left = "" if step.left is None else f"{duration(step.left)} left"
+        left = "" if step.left is None else f"{duration(step.left)} left in all"
         self.bars.update(self.bar, completed=step.done, left=left)
         if self.in_grid:
             self.so_far.add(step.task, step.row)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from laconic.cli.options import number
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
@@ -18,7 +20,9 @@ MEMBERS, EXCHANGES = 20, 10
 
 def top(
     address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The coordinator's HTTP address.")],
-    every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="How often it is looked at.")] = 1.0,
+    every: Annotated[
+        float, typer.Option("--every", metavar="SECONDS", help="How often it is looked at.", **number())
+    ] = 1.0,
     once: Annotated[bool, typer.Option("--once", help="Show it once and exit.")] = False,
 ) -> None:
     """Watch a federation: members, exchanges and why, bytes, rewards and last errors, until Ctrl-C.

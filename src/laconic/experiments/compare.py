@@ -16,6 +16,7 @@ from laconic.errors import InputError
 from laconic.experiments.config import Experiment
 from laconic.experiments.folder import Folder
 from laconic.experiments.grid import expand, params
+from laconic.experiments.notebook import usual_watch
 from laconic.experiments.parts import AlgorithmLike, ProblemLike, as_algorithm, as_problem, name_of
 from laconic.experiments.results import Results
 from laconic.experiments.runner import Event, Failed, Sweep, Watch, silent
@@ -57,6 +58,8 @@ def compare(
     has of its own; `laconic.preset` has the settings of the paper. ``jobs`` runs at a time take a process
     and a core each, also of what a notebook defines; 1 is this process, None as many as cores.
 
+    ``progress`` is told of every event; without it a notebook shows a bar, and other places nothing.
+
     With ``out`` every finished run is kept in that folder at once, and the same call goes on where an earlier one was
     stopped or killed; a folder with other results is refused. Ctrl-C raises `Interrupted`, which carries the finished
     runs.
@@ -68,7 +71,7 @@ def compare(
     ['DisKernelUCB gamma=0.1', 'DisKernelUCB gamma=1']
     """
     experiment = prepare(algorithms, problem=problem, clients=clients, rounds=rounds, seeds=seeds, runtime=runtime)
-    return played(experiment, jobs=jobs, out=out, progress=progress or silent)
+    return played(experiment, jobs=jobs, out=out, progress=progress or usual_watch())
 
 
 def played(
