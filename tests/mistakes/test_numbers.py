@@ -53,6 +53,7 @@ def test_a_count_of_twenty_digits(laconic: Answers, command: str, option: str) -
         (("demo-federation",), "--seed", HUGE),
         (("suggest", "cosine"), "--clients", HUGE),
         (("suggest", "cosine"), "--sample", 1),
+        (("suggest", "cosine"), "--traffic", 0),
         (("reproduce", "li2022"), "--jobs", HUGE),
         (("run", "x.toml", "--out", "x"), "--jobs", 0),
     ],

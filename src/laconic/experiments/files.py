@@ -12,7 +12,7 @@ from laconic.paths import is_there
 
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:
     """Write beside the file, then rename: a reader sees the old content or the new, never half of it."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside = _beside(path)
     try:
         try:
             write(beside)
@@ -21,6 +21,11 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
             beside.unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def _beside(path: Path) -> Path:
+    """Where a file is written before it gets its name."""
+    return path.with_name(f".{path.name}.{os.getpid()}")
 
 
 def require_writable(folder: Path) -> None:
@@ -37,10 +42,10 @@ def require_places(folder: Path, *, files: Iterable[str] = (), folders: Iterable
     """Refuse a folder in which something stands where files or folders are to be, now rather than when all is done."""
     for name in files:
         if is_there(folder / name) and (folder / name).is_dir():
-            raise OutputError(f"cannot write {folder / name}: it is a folder; try another --out")
+            raise OutputError(f"cannot write {folder / name}: it is a folder; try another place")
     for name in folders:
         if is_there(folder / name) and not (folder / name).is_dir():
-            raise OutputError(f"cannot write into {folder / name}: it is no folder; try another --out")
+            raise OutputError(f"cannot write into {folder / name}: it is no folder; try another place")
 
 
 def remove_file(path: Path) -> None:
@@ -55,5 +60,7 @@ def require_writable_file(path: Path) -> None:
     """Refuse a file that could not be written."""
     require_places(path.parent, files=[path.name])
     require_writable(path.absolute().parent)
-    replace_file(path.with_name(f"{path.name}.try"), Path.touch)
-    remove_file(path.with_name(f"{path.name}.try"))
+    try:
+        _beside(path).exists()
+    except OSError as error:  # too long a name
+        raise OutputError(f"cannot write {path}: {error.strerror or error}") from None
