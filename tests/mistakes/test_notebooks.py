@@ -53,7 +53,8 @@ def test_a_bar_shows_runs_of_other_processes_too(page: Page) -> None:
 def test_who_watches_otherwise_sees_no_bar(page: Page) -> None:
     events: list[object] = []
     compare("DisLinUCB", problem=PROBLEM, clients=2, rounds=3, seeds=1, progress=events.append)
-    assert events and page.seen == []
+    assert events
+    assert page.seen == []
 
 
 def test_what_a_bar_says_is_text_and_no_markup() -> None:

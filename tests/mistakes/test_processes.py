@@ -1,4 +1,4 @@
-"""Streams, signals and folders that fail under a process: it ends with one line, or in silence, and never in a traceback."""
+"""Streams, signals and folders that fail under a process: it ends with one line or in silence, in no traceback."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def laconic(*words: str, shell: str = '"$@"', **more: Any) -> subprocess.Complet
 def test_a_stdout_that_is_full_is_one_line(words: tuple[str, ...]) -> None:
     done = laconic(*words, shell='"$@" > /dev/full')
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert done.stderr.startswith("error: ") and "No space left on device" in done.stderr
+    assert done.stderr.startswith("error: ")
+    assert "No space left on device" in done.stderr
 
 
 @pytest.mark.parametrize("words", [("list",), SMALL])
@@ -50,7 +51,8 @@ def test_a_stderr_that_is_closed_changes_nothing() -> None:
 @pytest.mark.parametrize("words", [("list",), ("show", "LaconicUCB")])
 def test_a_reader_who_has_read_enough_is_no_mistake(words: tuple[str, ...]) -> None:
     with subprocess.Popen([*COMMAND, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None and process.stderr is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
         process.stdout.close()  # before anything is written, as Python has to start first
         assert process.stderr.read() == ""
         assert process.wait(PATIENCE) == 0
