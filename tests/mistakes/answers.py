@@ -32,5 +32,6 @@ class Answers:
         code, out, err = self(*words)
         assert code == 2, (code, out, err)
         assert out == ""
-        assert err.startswith("error: ") and err.count("\n") == 1, err
+        assert err.startswith("error: "), err
+        assert err.count("\n") == 1, err
         return err.removeprefix("error: ").rstrip("\n")

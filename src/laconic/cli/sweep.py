@@ -336,14 +336,20 @@ class _Screen:
             self.live.update(Group(rich_table(self.so_far.table()), self.bars))
 
 
+def _bars() -> Progress:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    bar = BarColumn(bar_width=None)  # as wide as there is room, so that words beside it stay whole
+    columns = (TextColumn("{task.description}"), bar, MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, TextColumn("{task.fields[left]}"))
+
+
 @contextmanager
 def _live() -> Iterator[Watch]:
     from rich.console import Console
     from rich.live import Live
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    bars = Progress(*columns, TextColumn("{task.fields[left]}"))
+    bars = _bars()
     bar = bars.add_task("", total=None, left="")
     with Live(bars, console=Console(stderr=True), transient=True, refresh_per_second=4) as live:
         yield _Screen(live, bars=bars, bar=bar).watch
