@@ -134,7 +134,7 @@ def test_a_job_of_several_stages_names_each_and_tells_the_time_left_for_all(tmp_
     begun = [each for each in seen if isinstance(each, Begun)]
     assert [stage(each) for each in begun] == ["stage 1 of 2, grid", "stage 2 of 2, sensitivity"]
     finished = [each for each in seen if isinstance(each, Finished)]
-    last_of_grid = [each for each in finished if each.done == each.total][0]
+    last_of_grid = next(each for each in finished if each.done == each.total)
     assert last_of_grid.left is not None
     assert last_of_grid.left > 0.0  # the sensitivity study is still to come
     assert finished[-1].left == 0.0
