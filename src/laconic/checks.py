@@ -89,10 +89,10 @@ def require_at_least(name: str, value: object, *, least: float) -> None:
 
 def require_whole(name: str, value: object, *, least: int, most: int = limits.MOST) -> None:
     """A whole number that is neither too small nor too large; 5.0 and True are not whole numbers."""
-    is_whole = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
-    if is_grid(value) or (is_whole and int(value) <= most):  # type: ignore[call-overload]
+    whole = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
+    if is_grid(value) or (whole is not None and least <= whole <= most):
         return
-    if is_whole:
+    if whole is not None and whole > most:
         raise InputError(f"{name} must be at most {most}, not {seen(value)}; {trying(name, most)} or less")
     raise InputError(f"{name} must be a whole number of at least {least}, not {seen(value)}; {trying(name, least)}")
 
@@ -106,13 +106,12 @@ def require_sizes(*, clients: object, rounds: object) -> None:
     """Clients and rounds of a run, which together must not be more interactions than anything can hold."""
     require_whole("clients", clients, least=1)
     require_whole("rounds", rounds, least=1)
-    if isinstance(clients, Integral) and isinstance(rounds, Integral):
-        require_product(limits.MOST_STEPS, clients=int(clients), rounds=int(rounds))
+    require_product(limits.MOST_STEPS, clients=clients, rounds=rounds)
 
 
 def require_product(most: int = limits.MOST, /, **sizes: object) -> None:
-    """Sizes of one array, which together must not have more numbers than an array can."""
-    if not any(map(is_grid, sizes.values())) and math.prod(map(int, sizes.values())) > most:  # type: ignore[call-overload]
+    """Sizes of one array, each checked before, which together must not have more numbers than an array can."""
+    if math.prod(int(size) for size in sizes.values() if isinstance(size, Integral)) > most:
         said = " × ".join(f"{name}={seen(size)}" for name, size in sizes.items())
         raise InputError(f"{said} is more than {most}; try smaller ones")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -122,7 +123,7 @@ def _distances(X: Floats, Y: Floats) -> Floats:
 def _require_moderate(name: str, value: object) -> None:
     """A positive number whose square, and what is divided by it, is a number too."""
     require_positive(name, value)
-    if not is_grid(value) and not 1 / MODERATE <= float(value) <= MODERATE:  # type: ignore[arg-type]
+    if isinstance(value, Real) and not 1 / MODERATE <= float(value) <= MODERATE:
         raise InputError(f"{name} must be from {1 / MODERATE:g} to {MODERATE:g}, not {seen(value)}; try {name}=1.0")
 
 

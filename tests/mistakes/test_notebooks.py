@@ -33,8 +33,9 @@ class Page:
 @pytest.fixture
 def page(monkeypatch: pytest.MonkeyPatch) -> Page:
     shown = Page()
-    ipython: Any = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=object()), display=shown)
+    ipython: Any = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=object()))
     monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setitem(sys.modules, "IPython.display", shown)
     return shown
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 
-from laconic import limits
 from laconic.algorithms import Algorithm
 from laconic.checks import require_one_of, require_seed, require_sizes, require_whole, seen
 from laconic.defaults import ALGORITHMS, CLIENTS, PROBLEM, RUNTIME, SEEDS
@@ -22,6 +21,7 @@ from laconic.experiments.results import Results
 from laconic.experiments.runner import Event, Failed, Sweep, Watch, silent
 from laconic.experiments.tasks import Store, Task, tasks_of
 from laconic.kernels import require_positive_definite
+from laconic.limits import MOST_SEEDS
 from laconic.problems.base import Problem
 from laconic.problems.rounds import check_round
 from laconic.runtimes import RUNTIMES
@@ -183,7 +183,7 @@ def _sizes(problem: Problem, *, clients: int | None, rounds: int | None) -> tupl
 
 def _seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
     if not isinstance(seeds, Iterable):
-        require_whole("seeds", seeds, least=1, most=limits.MOST_SEEDS)
+        require_whole("seeds", seeds, least=1, most=MOST_SEEDS)
         return tuple(range(seeds))
     listed = tuple(seeds)
     for seed in listed:

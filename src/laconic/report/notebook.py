@@ -6,6 +6,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from html import escape
+from importlib import import_module
 from typing import Any
 
 EVERY = 0.2  # seconds between two looks at most: each is a message to the browser
@@ -33,7 +34,7 @@ class Bar:
         if self.shown is not None and done < self.total and now - self.last < EVERY:
             return
         self.last = now
-        display = sys.modules["IPython"].display
+        display = import_module("IPython.display")
         page = display.HTML(self.html(done, words))
         if self.shown is None:
             self.shown = display.display(page, display_id=True)
