@@ -10,7 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +51,7 @@ def _outcome(arguments: Sequence[str] | None) -> int:
         code = _answered(arguments)
     if code != BAD_INPUT:
         for text in dict.fromkeys(held):
-            print(text, file=sys.stderr)
+            _tell(text)
     return code
 
 
@@ -116,8 +116,13 @@ def _give_up_stdout() -> None:
 
 def _complain(message: str) -> int:
     if message:
-        print(f"error: {' '.join(message.split())}", file=sys.stderr)
+        _tell(f"error: {' '.join(message.split())}")
     return BAD_INPUT
+
+
+def _tell(text: str) -> None:
+    with suppress(OSError):  # nobody is there to be told
+        print(text, file=sys.stderr)
 
 
 @contextmanager
