@@ -164,7 +164,7 @@ def test_sensitivity_to_a_whole_number_takes_whole_numbers(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('"kernel.nosuch" = [1.0]', "sensitivity to kernel.nosuch, which DisKernelUCB has not; try one of D, lam"),
+        ('"kernel.nosuch" = [1.0]', "sensitivity to kernel.nosuch, which DisKernelUCB has not; try one of degree, offset"),
         ("gamma = [1.0]", "sensitivity to gamma, which DisKernelUCB has not"),
         ("degree = [2.5]", "degree must be a whole number of at least 1, not 2.5"),
         ("D = [true]", "sensitivity to D takes a list of numbers, got [True]"),
@@ -323,9 +323,12 @@ def test_a_prepared_problem_whose_members_are_damaged_is_made_again(own_cache: P
     with zipfile.ZipFile(kept, "w") as archive:
         archive.writestr("\udcffpoints.npy".encode("utf-8", "surrogateescape").decode("cp437"), b"damaged")
     assert again() == [0.0, 1.0, 2.0]
-    kept.write_bytes(kept.read_bytes().replace(b"points.npy", b"po\xffnts.npy"))
+    for damaged in (b"po\xffnts.npy", b"pointz.npy"):
+        kept.write_bytes(kept.read_bytes().replace(b"points.npy", damaged))
+        assert again() == [0.0, 1.0, 2.0]
+    kept.write_bytes(kept.read_bytes().replace(b"names.npy", b"nemes.npy"))
     assert again() == [0.0, 1.0, 2.0]
-    assert len(made) == 3
+    assert len(made) == 5
 
 
 def test_a_round_that_is_none() -> None:
