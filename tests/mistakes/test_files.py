@@ -164,7 +164,7 @@ def test_sensitivity_to_a_whole_number_takes_whole_numbers(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ('"kernel.nosuch" = [1.0]', "sensitivity to kernel.nosuch, which DisKernelUCB has not; try one of degree, offset"),
+        ('"kernel.nosuch" = [1.0]', "sensitivity to kernel.nosuch, which DisKernelUCB has not; try one of degree"),
         ("gamma = [1.0]", "sensitivity to gamma, which DisKernelUCB has not"),
         ("degree = [2.5]", "degree must be a whole number of at least 1, not 2.5"),
         ("D = [true]", "sensitivity to D takes a list of numbers, got [True]"),
