@@ -72,8 +72,6 @@ def test_the_experiment_of_a_problem_runs_with_laconic_run(tmp_path: Path) -> No
         (("cosin",), "did you mean cosine"),
         (("none.csv",), "there is no file"),
         (("cosine", "--reward", "y"), "leave it out"),
-        (("cosine", "--sample", "1"), "--sample must be a whole number of at least 2"),
-        (("cosine", "--traffic", "0", "--sample", "9"), "traffic must be a whole number"),
         (("cosine", "--sample", "9", "--out", "x.json"), "must be the name of a .toml file"),
         (("cosine", "--sample", "9", "--kernel", "gaus"), "no kernel is called"),
     ],

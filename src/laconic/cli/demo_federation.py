@@ -17,27 +17,35 @@ from typing import Annotated, Any
 
 import typer
 
+from laconic import limits
+from laconic.cli.options import number, whole
+
 MOST_SECONDS = 600.0
 LACONIC = [sys.executable, "-c", "from laconic.cli import main; main()"]
 
 
 def demo_federation(
-    agents: Annotated[int, typer.Option("--agents", metavar="N", help="Agent processes.")] = 8,
-    rounds: Annotated[int, typer.Option("--rounds", metavar="T", help="Rounds that each agent plays.")] = 100,
-    seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="Of the problem.")] = 0,
-    pause: Annotated[float, typer.Option("--pause", metavar="SECONDS", help="Between two rounds of an agent.")] = 0.05,
+    agents: Annotated[
+        int, typer.Option("--agents", metavar="N", help="Agent processes.", **whole(least=2, most=limits.MOST_JOBS))
+    ] = 8,
+    rounds: Annotated[
+        int, typer.Option("--rounds", metavar="T", help="Rounds that each agent plays.", **whole(least=4))
+    ] = 100,
+    seed: Annotated[
+        int, typer.Option("--seed", metavar="SEED", help="Of the problem.", **whole(least=0, most=limits.MOST_SEED))
+    ] = 0,
+    pause: Annotated[
+        float, typer.Option("--pause", metavar="SECONDS", help="Between two rounds of an agent.", **number())
+    ] = 0.05,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Try a federation here: agents learn together over gRPC, one is killed in the middle and brought back.
 
     At the end it shows what was lost (nothing), and how well the agents chose beside the same problem simulated.
     """
-    from laconic.checks import require_at_least, require_whole
+    from laconic.checks import require_at_least
     from laconic.cli.display import as_json as to_json
 
-    require_whole("--agents", agents, least=2)
-    require_whole("--rounds", rounds, least=4)
-    require_whole("--seed", seed, least=0)
     require_at_least("--pause", pause, least=0)
     with tempfile.TemporaryDirectory(prefix="laconic-demo-") as folder:
         demo = _Demo(Path(folder), agents=agents, rounds=rounds, seed=seed, pause=pause, quiet=as_json)

@@ -86,7 +86,7 @@ def _bars() -> Bars:
 
     return Progress(
         TextColumn("{task.description}"),
-        BarColumn(),
+        BarColumn(bar_width=None),  # as wide as there is room, so that words beside it stay whole
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("[dim]left"),

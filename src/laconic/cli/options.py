@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import reprlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from laconic import defaults
+from laconic import defaults, limits
 from laconic.cli import complete
 
 LEARNING, SIZES, OUTPUT = "What learns", "How much", "What comes out"
@@ -17,6 +19,51 @@ def _option(*names: str, panel: str, help: str, default: object = None, **more: 
     """An option that says its default in its help: the value itself is None where the option is not given."""
     stated = "" if default is None else f" [dim]\\[default: {default}][/]"
     return typer.Option(*names, help=help + stated, show_default=False, rich_help_panel=panel, **more)
+
+
+def listed(option: str, given: Sequence[str] | None, *, one: str) -> list[str]:
+    """The names in a comma-separated option, which may be repeated; an option that is given names something."""
+    names = [name.strip() for each in given or () for name in each.split(",") if name.strip()]
+    if given and not names:
+        from laconic.errors import InputError  # numpy comes with it
+
+        raise InputError(f"{option} names nothing: {', '.join(map(repr, given))}; try {option} {one}, or without it")
+    return names
+
+
+def whole(*, least: int = 1, most: int = limits.MOST) -> Any:
+    """How an option is read that is a whole number: every one of them has a least and a most."""
+
+    def read(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = None
+        if number is None or not least <= number <= most:
+            raise typer.BadParameter(f"must be a whole number from {least} to {most}, not {_cut(text)}")
+        return number
+
+    return {"parser": read}
+
+
+def number() -> Any:
+    """How an option is read that is a number."""
+
+    def read(text: str) -> float:
+        try:
+            return float(text)
+        except ValueError:
+            raise typer.BadParameter(f"must be a number, not {_cut(text)}") from None
+
+    return {"parser": read}
+
+
+def _cut(text: object) -> str:
+    return reprlib.repr(str(text))
+
+
+def _whole(*names: str, most: int = limits.MOST, **more: Any) -> Any:
+    return _option(*names, **whole(most=most), **more)
 
 
 Problem = Annotated[
@@ -70,6 +117,7 @@ Gamma = Annotated[
     float | None,
     _option(
         "--gamma",
+        **number(),
         panel=LEARNING,
         metavar="γ",
         help="The Gaussian kernel's inverse width: larger is narrower.",
@@ -77,7 +125,8 @@ Gamma = Annotated[
     ),
 ]
 Lam = Annotated[
-    float | None, _option("--lam", panel=LEARNING, metavar="λ", help="The ridge, above 0.", default=defaults.LAM)
+    float | None,
+    _option("--lam", **number(), panel=LEARNING, metavar="λ", help="The ridge, above 0.", default=defaults.LAM),
 ]
 Alpha = Annotated[
     str | None,
@@ -93,6 +142,7 @@ D = Annotated[
     float | None,
     _option(
         "--D",
+        **number(),
         panel=LEARNING,
         metavar="D",
         help="Threshold of the sync trigger, for all that have one: larger means fewer syncs.",
@@ -114,12 +164,13 @@ Overrides = Annotated[
 
 def _clients(default: int) -> Any:
     said = f"{default}; of a file, ⌊√steps⌋"
-    return _option(*("--clients", "-N"), panel=SIZES, metavar="N", help="Clients that learn together.", default=said)
+    named = ("--clients", "-N")
+    return _whole(*named, panel=SIZES, metavar="N", help="Clients that learn together.", default=said)
 
 
 def _rounds(default: int, long: int) -> Any:
     said = f"{default}; where arms return {long}; of a file, all it has"
-    return _option(
+    return _whole(
         *("--rounds", "-T"), panel=SIZES, metavar="T", help="Rounds; every client acts once in each.", default=said
     )
 
@@ -130,8 +181,9 @@ Rounds = Annotated[int | None, _rounds(defaults.ROUNDS, defaults.LONG_ROUNDS)]
 SweptRounds = Annotated[int | None, _rounds(defaults.SWEPT_ROUNDS, defaults.SWEPT_LONG_ROUNDS)]
 Seeds = Annotated[
     int | None,
-    _option(
+    _whole(
         "--seeds",
+        most=limits.MOST_SEEDS,
         panel=SIZES,
         metavar="COUNT",
         help="Seeds 0, 1, … On each, all algorithms meet the same arms and noise.",
@@ -144,8 +196,9 @@ Runtime = Annotated[
 ]
 Jobs = Annotated[
     int,
-    _option(
+    _whole(
         *("--jobs", "-j"),
+        most=limits.MOST_JOBS,
         panel=SIZES,
         metavar="COUNT",
         help="Runs at a time, one core each; several take processes of their own.",

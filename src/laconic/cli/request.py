@@ -10,6 +10,8 @@ from typing import Any
 from laconic import defaults, registry
 from laconic.algorithms import Algorithm
 from laconic.canonical import parts
+from laconic.checks import seen
+from laconic.cli.options import listed
 from laconic.errors import InputError
 from laconic.experiments.compare import prepare
 from laconic.experiments.config import ConfigFile, Experiment, read_toml
@@ -95,7 +97,7 @@ def _chosen(words: Words, *, file: ConfigFile | None, unless: Unless) -> list[Al
     """The algorithms asked for, with the settings of the file where it has them and the defaults elsewhere."""
     written = [algorithm_from(table) for table in file.algorithms] if file else []
     offered = preset(words.preset) if words.preset is not None else written or unless.algorithms()
-    names = [name for given in words.algorithms for name in given.split(",") if name.strip()]
+    names = listed("--algorithms", words.algorithms, one="DisKernelUCB")
     if not names:
         return offered
     chosen: list[Algorithm] = []
@@ -198,6 +200,10 @@ def literal(text: str) -> Any:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return _number_or_text(text)
+    except RecursionError:
+        raise InputError(
+            f"--set takes a plain value, a list or a table, got brackets without end: {seen(text)}"
+        ) from None
     return value if isinstance(value, bool | int | float | str | list | dict) else text
 
 

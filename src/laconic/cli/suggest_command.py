@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from laconic import limits
 from laconic.cli import complete
+from laconic.cli.options import whole
 
 if TYPE_CHECKING:
     from laconic.suggestion import Suggestion
@@ -35,15 +37,27 @@ def suggest(
         str,
         typer.Option("--kernel", metavar="NAME", help="Whose scale is to be chosen.", autocompletion=complete.kernels),
     ] = "Gaussian",
-    clients: Annotated[int, typer.Option("--clients", "-N", metavar="N", help="Clients that learn together.")] = 50,
-    traffic: Annotated[int, typer.Option("--traffic", metavar="COUNT", help="Interactions of one client a day.")] = 100,
+    clients: Annotated[
+        int, typer.Option("--clients", "-N", metavar="N", help="Clients that learn together.", **whole())
+    ] = 50,
+    traffic: Annotated[
+        int, typer.Option("--traffic", metavar="COUNT", help="Interactions of one client a day.", **whole())
+    ] = 100,
     sample: Annotated[
         int,
         typer.Option(
-            "--sample", metavar="COUNT", help="Random choices of a pilot, or rows that are drawn from a file at most."
+            "--sample",
+            metavar="COUNT",
+            help="Random choices of a pilot, or rows that are drawn from a file at most.",
+            **whole(least=FEWEST),
         ),
     ] = SAMPLE,
-    seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="Of the pilot and of all draws.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            "--seed", metavar="SEED", help="Of the pilot and of all draws.", **whole(least=0, most=limits.MOST_SEED)
+        ),
+    ] = 0,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -59,15 +73,12 @@ def suggest(
 
     A problem is sampled as a pilot of uniformly random choices would see it.
     """
-    from laconic.checks import require_whole
     from laconic.cli.display import as_json as to_json
     from laconic.report.table import wrapped
     from laconic.suggestion import suggest as suggest_from
     from laconic.suggestion import suggest_for
     from laconic.suggestion.own_data import is_sample, read_sample
 
-    require_whole("--sample", sample, least=FEWEST)
-    require_whole("--seed", seed, least=0)
     if is_sample(subject):
         read = read_sample(subject, reward=reward)
         found = suggest_from(

@@ -6,16 +6,17 @@ import io
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from laconic.arrays import Floats
+from laconic.checks import MOST, first_non_finite
 from laconic.datasets.cache import Source, zip_members
 from laconic.datasets.layout import SEPARATORS, SPOKEN, first_lines, listed, numbered_rows, short, split, to_number
 from laconic.datasets.streams import ZIP, head, magic, opened
 from laconic.errors import ProblemError
+from laconic.paths import is_there, own_path
 
 Codes = NDArray[np.int32]
 
@@ -56,8 +57,8 @@ class Shape:
 
 def own_source(file: str) -> Source:
     """A user's table as a source: of a zip archive its only member."""
-    path = Path(file).expanduser()
-    if not path.exists():
+    path = own_path("file", file)
+    if not is_there(path):
         raise ProblemError(f"there is no file {path}")
     if not magic(Source(path)).startswith(ZIP):
         return Source(path)
@@ -169,7 +170,14 @@ class _Growing:
                 f"{label}:{lines[odd]}: column {self._name} is {short(texts[odd])}, not a number;"
                 f" try mending the line, or categorical='{self._name}'"
             )
-        return np.array(values, dtype=np.float64)
+        found = np.array(values, dtype=np.float64)
+        large = first_non_finite(found)
+        if large is not None:
+            raise ProblemError(
+                f"{label}:{lines[large[0]]}: column {self._name} is {short(texts[large[0]])};"
+                f" try numbers below {MOST:g} in size"
+            )
+        return found
 
     def _numbered(self, texts: list[str], *, lines: Sequence[int], label: str) -> Codes:
         fresh = [text for text in dict.fromkeys(texts) if text not in self._known]

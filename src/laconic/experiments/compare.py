@@ -8,18 +8,20 @@ from os import PathLike
 from pathlib import Path
 
 from laconic.algorithms import Algorithm
-from laconic.checks import require_one_of, require_whole
+from laconic.checks import require_one_of, require_seed, require_sizes, require_whole, seen
 from laconic.defaults import ALGORITHMS, CLIENTS, PROBLEM, RUNTIME, SEEDS
 from laconic.defaults import rounds as usual_rounds
 from laconic.errors import InputError
 from laconic.experiments.config import Experiment
 from laconic.experiments.folder import Folder
 from laconic.experiments.grid import expand, params
+from laconic.experiments.notebook import usual_watch
 from laconic.experiments.parts import AlgorithmLike, ProblemLike, as_algorithm, as_problem, name_of
 from laconic.experiments.results import Results
 from laconic.experiments.runner import Event, Failed, Sweep, Watch, silent
 from laconic.experiments.tasks import Store, Task, tasks_of
 from laconic.kernels import require_positive_definite
+from laconic.limits import MOST_SEEDS
 from laconic.problems.base import Problem
 from laconic.problems.rounds import check_round
 from laconic.runtimes import RUNTIMES
@@ -56,6 +58,8 @@ def compare(
     has of its own; `laconic.preset` has the settings of the paper. ``jobs`` runs at a time take a process
     and a core each, also of what a notebook defines; 1 is this process, None as many as cores.
 
+    ``progress`` is told of every event; without it a notebook shows a bar, and other places nothing.
+
     With ``out`` every finished run is kept in that folder at once, and the same call goes on where an earlier one was
     stopped or killed; a folder with other results is refused. Ctrl-C raises `Interrupted`, which carries the finished
     runs.
@@ -67,7 +71,7 @@ def compare(
     ['DisKernelUCB gamma=0.1', 'DisKernelUCB gamma=1']
     """
     experiment = prepare(algorithms, problem=problem, clients=clients, rounds=rounds, seeds=seeds, runtime=runtime)
-    return played(experiment, jobs=jobs, out=out, progress=progress or silent)
+    return played(experiment, jobs=jobs, out=out, progress=progress or usual_watch())
 
 
 def played(
@@ -79,7 +83,7 @@ def played(
     traced: bool = False,
 ) -> Results:
     """The results of an experiment; ``traced`` runs are made again, and told with all that happened in them."""
-    where = engine(processes=jobs)
+    where = engine(jobs=jobs)
     made = Comparison.of(experiment, out=out)
     sweep = Sweep(made.store, engine=where, watch=_strict(progress), closely=True, traced=traced)
     try:
@@ -172,21 +176,20 @@ def _sizes(problem: Problem, *, clients: int | None, rounds: int | None) -> tupl
         clients, rounds = limits(clients, rounds)
     clients = CLIENTS if clients is None else clients
     rounds = usual_rounds(name_of(problem, kind="problem")) if rounds is None else rounds
-    require_whole("clients", clients, least=1)
-    require_whole("rounds", rounds, least=1)
+    require_sizes(clients=clients, rounds=rounds)
     assert clients is not None and rounds is not None
     return int(clients), int(rounds)
 
 
 def _seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
     if not isinstance(seeds, Iterable):
-        require_whole("seeds", seeds, least=1)
+        require_whole("seeds", seeds, least=1, most=MOST_SEEDS)
         return tuple(range(seeds))
     listed = tuple(seeds)
     for seed in listed:
-        require_whole("a seed", seed, least=0)
+        require_seed("every one of seeds", seed)
     if not listed or len(set(listed)) < len(listed):
-        raise InputError(f"seeds must be a count, or different whole numbers, got {list(listed)!r}")
+        raise InputError(f"seeds must be a count, or different whole numbers, got {seen(list(listed))}")
     return tuple(int(seed) for seed in listed)
 
 

@@ -89,5 +89,5 @@ def read_toml(path: str | PathLike[str], kind: type[File]) -> File:
         return msgspec.toml.decode(Path(path).read_bytes(), type=kind)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} is not a configuration of laconic: {error}") from None

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from laconic.errors import OutputError
+from laconic.paths import is_there
 
 
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:
     """Write beside the file, then rename: a reader sees the old content or the new, never half of it."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside = _beside(path)
     try:
         try:
             write(beside)
@@ -20,6 +21,11 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
             beside.unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def _beside(path: Path) -> Path:
+    """Where a file is written before it gets its name."""
+    return path.with_name(f".{path.name}.{os.getpid()}")
 
 
 def require_writable(folder: Path) -> None:
@@ -32,6 +38,16 @@ def require_writable(folder: Path) -> None:
     remove_file(folder / ".writable")  # another process may have done so
 
 
+def require_places(folder: Path, *, files: Iterable[str] = (), folders: Iterable[str] = ()) -> None:
+    """Refuse a folder in which something stands where files or folders are to be, now rather than when all is done."""
+    for name in files:
+        if is_there(folder / name) and (folder / name).is_dir():
+            raise OutputError(f"cannot write {folder / name}: it is a folder; try another place")
+    for name in folders:
+        if is_there(folder / name) and not (folder / name).is_dir():
+            raise OutputError(f"cannot write into {folder / name}: it is no folder; try another place")
+
+
 def remove_file(path: Path) -> None:
     """Remove a file if it is there."""
     try:
@@ -42,6 +58,9 @@ def remove_file(path: Path) -> None:
 
 def require_writable_file(path: Path) -> None:
     """Refuse a file that could not be written."""
-    if path.is_dir():
-        raise OutputError(f"cannot write {path}: it is a folder")
+    require_places(path.parent, files=[path.name])
     require_writable(path.absolute().parent)
+    try:
+        _beside(path).exists()
+    except OSError as error:  # too long a name
+        raise OutputError(f"cannot write {path}: {error.strerror or error}") from None

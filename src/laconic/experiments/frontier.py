@@ -188,7 +188,7 @@ def swept(
     experiment: Experiment, *, out: str | PathLike[str] | None, jobs: int | None = None, watch: Watch = silent
 ) -> Frontier:
     """The frontier of an experiment's settings."""
-    where = engine(processes=jobs)
+    where = engine(jobs=jobs)
     made = Comparison.of(experiment, out=out)
     sweep = Sweep(made.store, engine=where, watch=watch)
     made.complete(sweep, part="frontier")

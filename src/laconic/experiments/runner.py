@@ -22,12 +22,16 @@ from laconic.runtimes.trace import Run
 
 @dataclass(frozen=True)
 class Begun:
-    """A part of a sweep starts: how many runs it has, those that were there already, and what they are runs of."""
+    """A part of a sweep starts: how many runs it has, those that were there already, and what they are runs of.
+
+    ``stages`` are all parts of the job in their order, where it has several.
+    """
 
     part: str
     total: int
     known: tuple[tuple[Task, Row], ...]
     about: Mapping[str, Results] = field(default_factory=dict)
+    stages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,7 @@ class Finished:
     row: Row
     done: int
     total: int
-    left: float | None  # seconds until all are done, as far as can be told
+    left: float | None  # seconds until the whole job is done, later stages included, as far as can be told
     run: Run | None = None  # the whole trace, where it was asked for
 
 
@@ -93,13 +97,24 @@ class Sweep:
     rows: dict[str, Row] = field(default_factory=dict)  # by the task's id
     failures: list[Failed] = field(default_factory=list)
 
-    def complete(self, tasks: Sequence[Task], *, about: Mapping[str, Results], part: str = "runs") -> None:
-        """Run what the store lacks; ``about`` has, by experiment, results without rows."""
+    def complete(
+        self,
+        tasks: Sequence[Task],
+        *,
+        about: Mapping[str, Results],
+        part: str = "runs",
+        stages: tuple[str, ...] = (),
+        later: Sequence[Task] = (),
+    ) -> None:
+        """Run what the store lacks; ``about`` has, by experiment, results without rows.
+
+        ``later`` stands for the runs of later stages, which count in the time that is left.
+        """
         wanted = list({task.id: task for task in tasks}.values())
         missing = [task for task in wanted if not self._recall(task)]
         waiting = {task.id: task for task in missing}
         known = tuple((task, self.rows[task.id]) for task in wanted if task.id in self.rows)
-        self.watch(Begun(part, total=len(wanted), known=known, about=about))
+        self.watch(Begun(part, total=len(wanted), known=known, about=about, stages=stages))
         self.pace.begin()
         for place, outcome in self.engine.results(self._work(waiting, about=about, total=len(wanted)), missing):
             task = waiting.pop(missing[place].id)
@@ -111,7 +126,7 @@ class Sweep:
             if not self.engine.is_local:
                 self.store.save(task, row, about=about[task.experiment])
             self._keep(task, row)
-            left = self.pace.left(waiting.values(), slots=self.engine.slots)
+            left = self.pace.left([*waiting.values(), *later], slots=self.engine.slots)
             done = len(wanted) - len(waiting)
             self.watch(Finished(task, row, done=done, total=len(wanted), left=left, run=trace))
 

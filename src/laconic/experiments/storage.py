@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from laconic.checks import require_seed
 from laconic.errors import InputError
 from laconic.experiments.certified import QUANTITIES, SUMMARY, Certified
 from laconic.experiments.files import replace_file
@@ -65,6 +66,8 @@ ABOUT = ("problem", "problem_params", "clients", "rounds", "dim")
 
 def to_arrow(results: Results) -> pa.Table:
     """One line a run; what the runs share is in the schema's metadata."""
+    for row in results.rows:
+        require_seed("seed", row.seed)
     about = {"format": FORMAT} | {name: getattr(results, name) for name in ABOUT}
     if results.tuning is not None:
         about["tuning"] = {"metric": results.tuning.metric, "over": dict(results.tuning.over)}

@@ -23,6 +23,7 @@ import numpy as np
 
 from laconic.arrays import Bools, Floats, Ints
 from laconic.errors import InputError, OutputError, ProblemError
+from laconic.paths import own_path
 
 #: Columns without which events cannot be replayed.
 NEEDED = ("arms", "chosen", "propensity", "reward")
@@ -111,7 +112,7 @@ def read_events(path: str | os.PathLike[str]) -> Events:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    name = os.fspath(path)
+    name = str(own_path("path", path))
     try:
         table = pq.read_table(name)
     except (OSError, pa.ArrowInvalid) as error:

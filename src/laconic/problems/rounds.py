@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from laconic.arrays import Bools, Floats
-from laconic.checks import any_array, first_non_finite, real_array, require_no_grid, require_whole
+from laconic.checks import any_array, first_non_finite, real_array, require_no_grid, require_seed, require_sizes, seen
 from laconic.errors import InputError, ProblemError
 from laconic.problems.base import Round
 
@@ -16,6 +16,10 @@ SHARED = "that of arms without its features"
 
 def check_round(met: Round, *, index: int, clients: int, dim: int) -> Round:
     """The round in float64 with its missing arms zeroed, or a ProblemError that says where it is wrong."""
+    if not isinstance(met, Round):
+        raise ProblemError(
+            f"round {index}: round(index) must return a Round, got {seen(met)}; try Round(arms, means=…, rewards=…)"
+        )
     try:
         checked = check_rows(met.arms, means=met.means, rewards=met.rewards, mask=met.mask, row="client")
         _expect("arms", checked.arms.shape, (clients, checked.arms.shape[1], dim), axes="(clients, arms, dim)")
@@ -44,9 +48,8 @@ def check_rows(arms: object, *, means: object, rewards: object, mask: object, ro
 def check_opening(*, seed: int, clients: int, rounds: int) -> None:
     """Refuse the sizes and seeds that no instance has."""
     require_no_grid(seed=seed, clients=clients, rounds=rounds)
-    require_whole("seed", seed, least=0)
-    require_whole("clients", clients, least=1)
-    require_whole("rounds", rounds, least=1)
+    require_seed("seed", seed)
+    require_sizes(clients=clients, rounds=rounds)
 
 
 def _fitting(name: str, value: object, *, shape: tuple[int, ...]) -> Floats:

@@ -50,7 +50,7 @@ class Client:
     """One end of the star; see `laconic.protocol.learner` for what it learns and `…session` for what it says.
 
     Every call gives an `Outcome`: records to keep, messages to send, work to run and hand back. An error leaves
-    everything as it was.
+    everything as it was. A client has no lock: threads that share one take turns, or have an `Agent`, which has one.
     """
 
     def __init__(

@@ -87,7 +87,10 @@ def _numbers(members: Iterable[int]) -> list[int]:
 
 
 class Server:
-    """The middle of the star. Every call gives an `Outcome`; an error leaves everything as it was."""
+    """The middle of the star. Every call gives an `Outcome`; an error leaves everything as it was.
+
+    A server has no lock: threads that share one take turns.
+    """
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from typing import Any
 
 from laconic.algorithms import Algorithm, AskServer, require_algorithm
 from laconic.canonical import parts
-from laconic.checks import is_grid, require_flag, require_one_of, require_whole, seen
+from laconic.checks import is_grid, require_flag, require_one_of, require_seed, require_sizes, seen
 from laconic.errors import InputError, ProblemError
 from laconic.problems.base import Problem
 from laconic.registry import find
@@ -44,9 +44,8 @@ def run(
     ((20,), True)
     """
     _require_single(require_algorithm(algorithm), name=type(algorithm).__name__)
-    require_whole("clients", clients, least=1)
-    require_whole("rounds", rounds, least=1)
-    require_whole("seed", seed, least=0)
+    require_sizes(clients=clients, rounds=rounds)
+    require_seed("seed", seed)
     require_flag("log", log)
     require_one_of("runtime", runtime, choices=tuple(RUNTIMES))
     instance = _problem(problem).instance(seed=seed, clients=clients, rounds=rounds)

@@ -13,6 +13,7 @@ from laconic.arrays import Floats
 from laconic.checks import MOST
 from laconic.datasets.tables import Numbers, Shape, own_source, read_table, sniff_table
 from laconic.errors import InputError, LaconicError
+from laconic.paths import is_file, own_path
 from laconic.suggestion.sample import Sample
 
 REWARD = "reward"
@@ -26,8 +27,8 @@ def read_sample(path: str | PathLike[str], *, reward: str | None = None) -> Samp
 
     An archive holds X (n × d) and perhaps y (n); a table has a column a feature.
     """
-    file = Path(path).expanduser()
-    if not file.is_file():
+    file = own_path("file", path)
+    if not is_file(file):
         raise InputError(f"there is no file {file}; try the path of an {', '.join(KINDS)} file")
     kind = file.suffix.lower()
     if kind not in KINDS:
@@ -128,7 +129,7 @@ def is_sample(path: str) -> bool:
 
 def _holds(path: str, names: Sequence[str]) -> bool:
     try:
-        with zipfile.ZipFile(Path(path).expanduser()) as archive:
+        with zipfile.ZipFile(own_path("file", path)) as archive:
             return all(f"{name}.npy" in archive.namelist() for name in names)
     except (OSError, zipfile.BadZipFile):
         return False

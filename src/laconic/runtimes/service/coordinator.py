@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
+from laconic import limits
 from laconic.checks import require_positive, require_whole
 from laconic.errors import InputError, LinkError
 from laconic.protocol.codec import MOST_BYTES, VERSION, Codec
@@ -45,7 +46,7 @@ class Limits:
     def __post_init__(self) -> None:
         require_whole("members", self.members, least=1)
         require_whole("links", self.links, least=1)
-        require_whole("message_bytes", self.message_bytes, least=1024)
+        require_whole("message_bytes", self.message_bytes, least=1024, most=limits.MOST_BYTES)
         require_positive("greeting_seconds", self.greeting_seconds)
 
 
