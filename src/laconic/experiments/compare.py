@@ -19,14 +19,12 @@ from laconic.experiments.parts import AlgorithmLike, ProblemLike, as_algorithm, 
 from laconic.experiments.results import Results
 from laconic.experiments.runner import Event, Failed, Sweep, Watch, silent
 from laconic.experiments.tasks import Store, Task, tasks_of
-from laconic.kernels import require_positive_definite
 from laconic.problems.base import Problem
 from laconic.problems.rounds import check_round
 from laconic.runtimes import RUNTIMES
 from laconic.runtimes.asking import stand_in
 from laconic.runtimes.jobs import engine
-
-SAMPLE = 100  # arms on which a kernel is tried before anything runs
+from laconic.runtimes.meeting import require_kernel, require_within
 
 
 class Interrupted(KeyboardInterrupt):
@@ -208,12 +206,10 @@ def try_out(experiment: Experiment) -> Results:
         seed=experiment.seeds[0], clients=experiment.clients, rounds=experiment.rounds
     )
     first = check_round(instance.round(0), index=0, clients=experiment.clients, dim=instance.dim)
-    arms = first.arms.reshape(-1, instance.dim) if first.mask is None else first.arms[first.mask]
     for algorithm in experiment.algorithms:
-        stand_in(algorithm).plan(instance.dim)
-        kernel = getattr(algorithm, "kernel", None)
-        if kernel is not None:
-            require_positive_definite(kernel, arms[:SAMPLE])
+        plan = stand_in(algorithm).plan(instance.dim)
+        require_kernel(algorithm, first)
+        require_within(plan, first, index=0)
     return Results(
         problem=name_of(experiment.problem, kind="problem"),
         problem_params=params(experiment.problem),

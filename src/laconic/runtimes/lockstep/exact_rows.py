@@ -125,6 +125,6 @@ class ExactRows:
         kept.counts[client, :k] = np.bincount(number[there], counts[there], k)
         kept.errors[client, :k] = np.bincount(number[there], (counts * errors)[there], k) / kept.counts[client, :k]
         C = (self.belief.kernel(points, points) - U @ U.T) / self.belief.lam
-        H = lower_cholesky(C + np.diag(1.0 / kept.counts[client, :k]))
+        H = lower_cholesky(C + np.diag(1.0 / kept.counts[client, :k]), ridge=1.0)
         kept.J[client, :k, :k] = solve_lower(H, np.eye(k))
         kept.rho[client, :k] = kept.J[client, :k, :k] @ kept.errors[client, :k]
