@@ -313,7 +313,7 @@ def require_positive_definite(kernel: Kernel, X: Floats) -> None:
     K, diagonal = kernel(X, X), kernel.diag(X)
     if not (np.isfinite(K).all() and np.isfinite(diagonal).all()):
         raise KernelError(
-            f"kernel {kernel!r} gives values that are not finite on this problem's arms; rescale the features"
+            f"kernel {kernel!r} gives values that are not finite on this problem's arms; rescale features"
         )
     scale = max(float(np.abs(K).max(initial=0.0)), 1e-300)
     if np.abs(K - K.T).max(initial=0.0) > 1e-8 * scale:

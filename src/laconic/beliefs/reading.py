@@ -71,7 +71,7 @@ def expect_usable(belief: Belief, kernel: Kernel, X: Floats, *, dtype: str | np.
             try:
                 K = kernel(part, part)
                 if not np.isfinite(K.astype(dtype, copy=False)).all():
-                    raise KernelError("it overflows there; rescale the features")
+                    raise KernelError("it overflows there; rescale features")
                 lower_cholesky(ridged(K, belief.lam), ridge=belief.lam)
             except InputError as error:
                 raise RemoteProtocolError(f"{len(part)} points that the kernel cannot take: {error}") from None

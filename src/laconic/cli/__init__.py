@@ -13,6 +13,7 @@ import typer
 
 from laconic.cli import data_command
 from laconic.cli.agent_command import agent
+from laconic.cli.aside import aside
 from laconic.cli.certs import certs
 from laconic.cli.compare_command import compare
 from laconic.cli.demo_federation import demo_federation
@@ -109,5 +110,5 @@ def _outcome() -> int:
 
 def _complain(message: str) -> int:
     if message:
-        typer.echo(f"error: {' '.join(message.split())}", err=True)
+        aside(f"error: {' '.join(message.split())}")
     return BAD_INPUT

@@ -1,18 +1,34 @@
-"""Files that are replaced in one step or not at all."""
+"""Files that are replaced in one step or not at all, and folders that one comparison at a time writes to."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import shutil
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from laconic.errors import OutputError
+from laconic.errors import InputError, OutputError, StateInUse
+from laconic.runtimes.service.lockfile import LockFile
+
+#: What stands here is a device, or a handle that somebody else holds.
+DEVICES = ("/dev/", "/proc/")
 
 
 def replace_file(path: Path, write: Callable[[Path], object]) -> None:
-    """Write beside the file, then rename: a reader sees the old content or the new, never half of it."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    """Write beside the file, then rename: a reader sees the old content or the new, never half of it.
+
+    Of a link the file that it leads to is replaced; what is no file, such as a device or a pipe, is written through.
+    """
     try:
+        if is_special(path):
+            _write_through(path, write)
+            return
+        path = path.resolve()
+        beside = path.with_name(f".{path.name}.{os.getpid()}")
         try:
             write(beside)
             beside.replace(path)
@@ -20,6 +36,45 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
             beside.unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(f"cannot write {path}: {error.strerror or error}") from None
+
+
+def _write_through(path: Path, write: Callable[[Path], object]) -> None:
+    """Make the file elsewhere and copy it into what is there: a pipe has no places to go back to, as writers may."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder) / "made"
+        write(made)
+        with made.open("rb") as source, path.open("wb") as target:
+            shutil.copyfileobj(source, target)
+
+
+def is_special(path: Path) -> bool:
+    """Whether a path leads to something that is neither a file nor a folder, and must not be replaced by a file."""
+    if str(path.absolute()).startswith(DEVICES):
+        return True
+    try:
+        mode = path.stat().st_mode
+    except OSError:  # nothing is there yet, or what is wrong shows when it is written
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """The folder, made if need be, for this comparison alone: two would mix their files."""
+    require_writable(folder)
+    if sys.platform == "win32":  # no such locks there
+        yield
+        return
+    try:
+        lock = LockFile(folder / "laconic")
+    except StateInUse:
+        raise InputError(
+            f"{folder} is in use by another comparison that is under way; wait for it, or try another out"
+        ) from None
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def require_writable(folder: Path) -> None:
@@ -33,9 +88,10 @@ def require_writable(folder: Path) -> None:
 
 
 def remove_file(path: Path) -> None:
-    """Remove a file if it is there."""
+    """Remove a file if it is there; a link or a device is somebody else's, and stays."""
     try:
-        path.unlink(missing_ok=True)
+        if not (path.is_symlink() or is_special(path)):
+            path.unlink(missing_ok=True)
     except OSError as error:
         raise OutputError(f"cannot remove {path}: {error.strerror or error}") from None
 
@@ -44,4 +100,7 @@ def require_writable_file(path: Path) -> None:
     """Refuse a file that could not be written."""
     if path.is_dir():
         raise OutputError(f"cannot write {path}: it is a folder")
-    require_writable(path.absolute().parent)
+    if not is_special(path):
+        require_writable(path.resolve().parent)
+    elif not os.access(path, os.W_OK):
+        raise OutputError(f"cannot write {path}: it is not there, or may not be written to")
