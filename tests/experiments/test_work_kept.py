@@ -93,7 +93,9 @@ def test_a_run_that_fails_takes_no_other_with_it_and_names_its_cause(tmp_path: P
 
 def test_the_rows_of_the_others_are_shown_before_the_error(tmp_path: Path) -> None:
     means = np.where(np.arange(12)[:, None] < 3, 1.0, 1e20) * np.ones((12, 2))  # too large for single precision only
-    np.savez(tmp_path / "log.npz", arms=np.random.default_rng(0).uniform(-1, 1, (12, 2, 2)), means=means)
+    np.savez(
+        tmp_path / "log.npz", arms=np.random.default_rng(0).uniform(-1, 1, (12, 2, 2)), means=means, noise=np.zeros(12)
+    )
     chosen = ["-a", "DisKernelUCB,Random", "--set", "DisKernelUCB.dtype=float32", "--clients", "3", "--seeds", "1"]
     arguments = ["compare", str(tmp_path / "log.npz"), *chosen]
     done = CliRunner().invoke(cli.app, arguments, standalone_mode=False)

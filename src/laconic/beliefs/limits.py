@@ -32,7 +32,7 @@ class Limits:
 
 LIMITS = {
     "float64": Limits(tie=1e-10, rank=1e-10, ratio=1e12, size=1e65),
-    "float32": Limits(tie=1e-5, rank=1e-5, ratio=1e3, size=1e15),
+    "float32": Limits(tie=1e-4, rank=1e-5, ratio=1e3, size=1e15),
 }
 
 
