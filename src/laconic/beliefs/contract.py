@@ -191,7 +191,10 @@ class BeliefBase:
     """What a kind of belief cannot do is refused in words; a kind of one's own overrides what it can."""
 
     bookkeeping: ClassVar[frozenset[str]] = frozenset()
-    limits: ClassVar[Limits] = LIMITS["float64"]
+
+    @property
+    def limits(self) -> Limits:
+        return LIMITS["float64"]
 
     def is_sound(self: Belief) -> bool:
         return math.isfinite(self.information)

@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from laconic.errors import InputError, OutputError, StateInUse
-from laconic.runtimes.service.lockfile import LockFile
+from laconic.errors import InputError, OutputError
+
+if sys.platform != "win32":  # no such locks there
+    import fcntl
 
 #: What stands here is a device, or a handle that somebody else holds.
 DEVICES = ("/dev/", "/proc/")
@@ -65,16 +67,18 @@ def locked(folder: Path) -> Iterator[None]:
     if sys.platform == "win32":  # no such locks there
         yield
         return
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)  # the folder itself, so that no file is left in it
     try:
-        lock = LockFile(folder / "laconic")
-    except StateInUse:
-        raise InputError(
-            f"{folder} is in use by another comparison that is under way; wait for it, or try another out"
-        ) from None
-    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(
+                f"{folder} is in use by another comparison that is under way; wait for it, or try another out"
+            ) from None
         yield
+        fcntl.flock(handle, fcntl.LOCK_UN)  # for copies of the handle in other processes too
     finally:
-        lock.release()
+        os.close(handle)
 
 
 def require_writable(folder: Path) -> None:

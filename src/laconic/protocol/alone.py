@@ -67,8 +67,8 @@ def read_upload(hub: Hub, member: Member, message: Upload) -> tuple[Floats, Floa
     if y.shape != (len(X),) or (set(values) - {*parcels.FORMS, "ids", "rewards"}):
         raise RemoteProtocolError(f"expected points with a reward each, got {len(X)} and {y.shape}")
     expect_bounded({"points": X, "rewards": y})
-    expect_moderate(belief, X, y)
     belief.check_points(X)
+    expect_moderate(belief, X, y)
     return X, y
 
 

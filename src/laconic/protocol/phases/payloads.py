@@ -55,8 +55,8 @@ def check_points(payload: Payload, draft: Belief) -> None:
     """Refuse points and rewards that would overflow, and points that the draft could not even learn alone."""
     points, rewards = points_of(payload, draft.dim)
     expect_bounded({"points": points, "rewards": rewards})
-    expect_moderate(draft, points, rewards)
     draft.check_points(points)
+    expect_moderate(draft, points, rewards)
 
 
 def whole_number(payload: Payload, name: str) -> int:
