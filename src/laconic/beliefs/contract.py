@@ -10,7 +10,7 @@ import numpy as np
 
 from laconic.arrays import Floats, Ints
 from laconic.beliefs.limits import LIMITS, Limits
-from laconic.errors import InputError, RemoteProtocolError
+from laconic.errors import InputError, KernelError, RemoteProtocolError
 from laconic.kernels import Kernel
 
 if TYPE_CHECKING:
@@ -197,7 +197,10 @@ class BeliefBase:
         return LIMITS["float64"]
 
     def is_sound(self: Belief) -> bool:
-        return math.isfinite(self.information)
+        try:
+            return math.isfinite(self.information)
+        except KernelError:
+            return False
 
     def prior(self: Belief, X: Floats) -> Floats:
         return self.lam * self.view(X).variance  # of a plan's belief, which has no data

@@ -127,11 +127,7 @@ class FiniteBelief(BeliefBase):
         sums = Statistics.of_totals(arrays["gram"], arrays["moment"], arrays["totals"])
         belief.check_statistics(sums)
         belief = belief.with_statistics(sums)
-        try:
-            fit = belief.is_sound()
-        except InputError as error:
-            raise RemoteProtocolError(f"a belief that cannot be factored: {error}") from None
-        if not fit:
+        if not belief.is_sound():
             raise RemoteProtocolError("a belief that overflows; rescale features and rewards to moderate sizes")
         return belief
 
