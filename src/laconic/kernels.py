@@ -262,6 +262,13 @@ class Scaled(_Algebra):
         return self.scale * self.kernel.diag(X)
 
 
+def _read_only(X: Floats) -> Floats:
+    """The same points, not to be written to."""
+    shown = X.view()
+    shown.flags.writeable = False
+    return shown
+
+
 @dataclass(frozen=True)
 class Foreign(_Algebra):
     """Somebody else's kernel: a scikit-learn object or a bare callable ``k(X, Y)``."""
@@ -273,7 +280,7 @@ class Foreign(_Algebra):
             return _stacked(self, X, Y)  # somebody else's kernel may not take stacks
         if len(X) == 0 or len(Y) == 0:
             return np.zeros((len(X), len(Y)))
-        K = np.array(self.function(X, Y), dtype=np.float64, order="C")  # a copy: solves overwrite it
+        K = np.array(self._called(self.function, X, Y), dtype=np.float64, order="C")  # a copy: solves overwrite it
         if K.shape != (len(X), len(Y)):
             raise KernelError(
                 f"kernel {self.function!r} returned shape {K.shape} for {len(X)} and {len(Y)} points; "
@@ -281,10 +288,21 @@ class Foreign(_Algebra):
             )
         return K
 
+    def _called(self, function: Callable[..., Any], *points: Floats) -> Any:
+        """What somebody else's function says of points that it cannot change."""
+        try:
+            return function(*(_read_only(each) for each in points))
+        except ValueError as error:
+            if "read-only" not in str(error):
+                raise
+            raise KernelError(
+                f"kernel {self.function!r} writes into the points that it is given; let it work on a copy of them"
+            ) from error
+
     def diag(self, X: Floats, /) -> Floats:
         own = getattr(self.function, "diag", None)
         if own is not None and len(X):
-            return np.asarray(own(X), dtype=np.float64)
+            return np.array(self._called(own, X), dtype=np.float64)
         return np.array([self(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(len(X))])
 
 
@@ -309,7 +327,7 @@ def require_positive_definite(kernel: Kernel, X: Floats) -> None:
         K, diagonal = kernel(X, X), kernel.diag(X)
     if not (np.isfinite(K).all() and np.isfinite(diagonal).all()):
         raise KernelError(
-            f"kernel {kernel!r} gives values that are not finite on this problem's arms; rescale the features"
+            f"kernel {kernel!r} gives values that are not finite on this problem's arms; rescale features"
         )
     scale = max(float(np.abs(K).max(initial=0.0)), 1e-300)
     if np.abs(K - K.T).max(initial=0.0) > 1e-8 * scale:

@@ -10,9 +10,11 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from laconic.cli.aside import aside
 
 if TYPE_CHECKING:
     from laconic.cli.application import app as app
@@ -51,7 +53,7 @@ def _outcome(arguments: Sequence[str] | None) -> int:
         code = _answered(arguments)
     if code != BAD_INPUT:
         for text in dict.fromkeys(held):
-            _tell(text)
+            aside(text)
     return code
 
 
@@ -116,13 +118,8 @@ def _give_up_stdout() -> None:
 
 def _complain(message: str) -> int:
     if message:
-        _tell(f"error: {' '.join(message.split())}")
+        aside(f"error: {' '.join(message.split())}")
     return BAD_INPUT
-
-
-def _tell(text: str) -> None:
-    with suppress(OSError):  # nobody is there to be told
-        print(text, file=sys.stderr)
 
 
 @contextmanager

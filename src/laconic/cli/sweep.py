@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from laconic import limits
+from laconic.cli.aside import aside, is_terminal
 from laconic.cli.options import whole
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class Sweeping:
         """Run, write and say what came of it."""
         from laconic.errors import InputError, LaconicError
         from laconic.experiments.conduct import conduct
+        from laconic.experiments.files import locked
         from laconic.pages.output import require_place, write
         from laconic.report.charts import require_charts
         from laconic.runtimes.jobs import engine
@@ -81,19 +82,25 @@ class Sweeping:
         require_charts()
         require_place(self.out)
         where = engine(self.engine, jobs=self.jobs, address=self.address)
-        try:
-            with one_interrupt(), watching(quiet=self.quiet) as watch:
-                outcome = conduct(specs, out=self.out, engine=where, watch=watch)
-        except KeyboardInterrupt:
-            stopped(self.out)
-        if outcome.absent and not outcome.panels and not outcome.failures:
-            raise InputError("; ".join(each.why for each in outcome.absent))
-        if not self.quiet:
-            typer.echo(f"writing the report into {self.out}", err=True)
-        files = write(outcome, out=self.out, subject=subject)
-        self._say(outcome, files=files, with_claims=subject.with_claims)
+        with locked(self.out):
+            try:
+                with one_interrupt(), watching(quiet=self.quiet) as watch:
+                    outcome = conduct(specs, out=self.out, engine=where, watch=watch)
+            except KeyboardInterrupt:
+                stopped(self.out)
+            if outcome.absent and not outcome.panels and not outcome.failures:
+                raise InputError("; ".join(each.why for each in outcome.absent))
+            if not self.quiet:
+                aside(f"writing the report into {self.out}")
+            files: list[Path] = []
+            try:
+                files = write(outcome, out=self.out, subject=subject)
+            finally:  # what has run is shown also where it could not be written
+                self._say(outcome, files=files, with_claims=subject.with_claims)
         if outcome.failures:
             raise LaconicError(f"{len(outcome.failures)} runs failed, the first with: {outcome.failures[0].why}")
+        if outcome.unkept:
+            raise LaconicError(f"not all could be kept: {outcome.unkept[0]}; make room and run it again")
 
     def _say(self, outcome: Outcome, *, files: Sequence[Path], with_claims: bool) -> None:
         from laconic.report.table import wrapped
@@ -112,12 +119,13 @@ class Sweeping:
             typer.echo(f"\n{wrapped(text)}")
         for each in outcome.absent:
             typer.echo(f"\nnot run: {each.why}")
-        typer.echo(f"\nreport: {files[0]} (and {len(files) - 1} files beside it)")
+        if files:
+            typer.echo(f"\nreport: {files[0]} (and {len(files) - 1} files beside it)")
 
 
 def stopped(out: Path) -> NoReturn:
     """Say what stopping means, and end."""
-    typer.echo(f"stopped; finished runs are kept in {out}, and the same command goes on from there", err=True)
+    aside(f"stopped; finished runs are kept in {out}, and the same command goes on from there")
     raise typer.Exit(INTERRUPTED) from None
 
 
@@ -217,7 +225,7 @@ def watching(*, quiet: bool) -> Iterator[Watch]:
 
     if quiet:
         yield silent
-    elif sys.stderr.isatty():
+    elif is_terminal():
         with _live() as watch:
             yield watch
     else:
@@ -228,7 +236,7 @@ def _line(step: Step) -> None:
     """One plain line on stderr for what readers of a log want to know."""
     text = describe(step)
     if text:
-        typer.echo(text, err=True)
+        aside(text)
 
 
 def describe(step: Step) -> str:

@@ -2,33 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from laconic.algorithms import Algorithm
 from laconic.checks import require_one_of, require_seed, require_sizes, require_whole, seen
 from laconic.defaults import ALGORITHMS, CLIENTS, PROBLEM, RUNTIME, SEEDS
 from laconic.defaults import rounds as usual_rounds
-from laconic.errors import InputError
+from laconic.errors import InputError, LaconicError
 from laconic.experiments.config import Experiment
+from laconic.experiments.files import locked
 from laconic.experiments.folder import Folder
 from laconic.experiments.grid import expand, params
 from laconic.experiments.notebook import usual_watch
 from laconic.experiments.parts import AlgorithmLike, ProblemLike, as_algorithm, as_problem, name_of
 from laconic.experiments.results import Results
-from laconic.experiments.runner import Event, Failed, Sweep, Watch, silent
+from laconic.experiments.runner import Sweep, Watch, silent
 from laconic.experiments.tasks import Store, Task, tasks_of
-from laconic.kernels import require_positive_definite
 from laconic.limits import MOST_SEEDS
 from laconic.problems.base import Problem
 from laconic.problems.rounds import check_round
 from laconic.runtimes import RUNTIMES
 from laconic.runtimes.asking import stand_in
 from laconic.runtimes.jobs import engine
+from laconic.runtimes.meeting import require_kernel, require_within
 
-SAMPLE = 100  # arms on which a kernel is tried before anything runs
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class Interrupted(KeyboardInterrupt):
@@ -36,6 +40,14 @@ class Interrupted(KeyboardInterrupt):
 
     def __init__(self, results: Results) -> None:
         super().__init__(f"stopped after {len(results.rows)} finished runs")
+        self.results = results
+
+
+class Incomplete(LaconicError):
+    """Some runs of a comparison failed, or could not be kept; ``results`` holds those that finished."""
+
+    def __init__(self, why: str, *, results: Results) -> None:
+        super().__init__(why)
         self.results = results
 
 
@@ -61,8 +73,9 @@ def compare(
     ``progress`` is told of every event; without it a notebook shows a bar, and other places nothing.
 
     With ``out`` every finished run is kept in that folder at once, and the same call goes on where an earlier one was
-    stopped or killed; a folder with other results is refused. Ctrl-C raises `Interrupted`, which carries the finished
-    runs.
+    stopped or killed; a folder with other results, or one that another comparison is writing to, is refused. Ctrl-C
+    raises `Interrupted`, and a run that fails or a disk that is full `Incomplete`, once the others are done: both carry
+    the finished runs.
 
     >>> from laconic import Catalogue, DisKernelUCB, Gaussian, grid
     >>> problem = Catalogue(dim=2, items=6, arms=3)
@@ -84,28 +97,16 @@ def played(
 ) -> Results:
     """The results of an experiment; ``traced`` runs are made again, and told with all that happened in them."""
     where = engine(jobs=jobs)
-    made = Comparison.of(experiment, out=out)
-    sweep = Sweep(made.store, engine=where, watch=_strict(progress), closely=True, traced=traced)
-    try:
-        made.complete(sweep)
-    except KeyboardInterrupt:
-        raise Interrupted(made.kept(sweep)) from None
-    results = made.kept(sweep)
-    if made.folder is not None:
-        certificates = results.plot_certificates() if results.is_certified else None
-        made.folder.draw(results.plot(), certificates=certificates)
+    with Comparison.opened(experiment, out=out) as made:
+        sweep = Sweep(made.store, engine=where, watch=progress, closely=True, traced=traced)
+        try:
+            made.complete(sweep)
+        except KeyboardInterrupt:
+            raise Interrupted(made.kept(sweep)) from None
+        results = made.kept(sweep)
+        made.draw(sweep, results.plot, results.plot_certificates if results.is_certified else None)
+        made.require_complete(sweep)
     return results
-
-
-def _strict(progress: Watch) -> Watch:
-    """A run that fails ends a comparison; what has finished is kept."""
-
-    def watch(event: Event) -> None:
-        progress(event)
-        if isinstance(event, Failed):
-            raise event.error
-
-    return watch
 
 
 @dataclass(frozen=True)
@@ -118,14 +119,18 @@ class Comparison:
     folder: Folder | None
 
     @classmethod
-    def of(cls, experiment: Experiment, *, out: str | PathLike[str] | None) -> Comparison:
-        """All that can be refused is refused here."""
+    @contextmanager
+    def opened(cls, experiment: Experiment, *, out: str | PathLike[str] | None) -> Iterator[Comparison]:
+        """The comparison, with its folder to itself until it is done; all that can be refused is refused here."""
         about = try_out(experiment)
-        folder = None if out is None else Folder(Path(out), experiment=experiment)
-        tasks = tasks_of(experiment, name=about.problem, dim=about.dim, kept=folder is not None)
-        if folder is not None:
+        tasks = tasks_of(experiment, name=about.problem, dim=about.dim, kept=out is not None)
+        if out is None:
+            yield cls(experiment, about=about, tasks=tasks, folder=None)
+            return
+        with locked(Path(out)):
+            folder = Folder(Path(out), experiment=experiment)
             folder.begin(tasks)
-        return cls(experiment, about=about, tasks=tasks, folder=folder)
+            yield cls(experiment, about=about, tasks=tasks, folder=folder)
 
     @property
     def store(self) -> Store:
@@ -141,8 +146,26 @@ class Comparison:
         """The runs that have finished, left together in the folder where there is one."""
         results = sweep.results(self.tasks, about=self.about)
         if self.folder is not None:
-            self.folder.save(results)
+            with sweep.noting_losses():
+                self.folder.save(results)
         return results
+
+    def draw(self, sweep: Sweep, plot: Callable[[], Figure], certificates: Callable[[], Figure] | None = None) -> None:
+        """Leave figures in the folder, where there is one and anything to draw."""
+        if self.folder is not None and sweep.rows:
+            with sweep.noting_losses():
+                self.folder.draw(plot(), certificates=None if certificates is None else certificates())
+
+    def require_complete(self, sweep: Sweep) -> None:
+        """Say what failed and what could not be kept, with all that finished."""
+        results = sweep.results(self.tasks, about=self.about)
+        for failed in sweep.failures:
+            if not results.rows:
+                raise failed.error
+            first = f"the first ({failed.task.label}, seed {failed.task.seed}) with: {failed.why}"
+            raise Incomplete(f"{len(sweep.failures)} of {len(self.tasks)} runs failed, {first}", results=results)
+        for lost in sweep.unkept:
+            raise Incomplete(f"not all could be kept: {lost}; make room and run it again", results=results)
 
 
 def prepare(
@@ -211,12 +234,10 @@ def try_out(experiment: Experiment) -> Results:
         seed=experiment.seeds[0], clients=experiment.clients, rounds=experiment.rounds
     )
     first = check_round(instance.round(0), index=0, clients=experiment.clients, dim=instance.dim)
-    arms = first.arms.reshape(-1, instance.dim) if first.mask is None else first.arms[first.mask]
     for algorithm in experiment.algorithms:
-        stand_in(algorithm).plan(instance.dim)
-        kernel = getattr(algorithm, "kernel", None)
-        if kernel is not None:
-            require_positive_definite(kernel, arms[:SAMPLE])
+        plan = stand_in(algorithm).plan(instance.dim)
+        require_kernel(algorithm, first)
+        require_within(plan, first, index=0)
     return Results(
         problem=name_of(experiment.problem, kind="problem"),
         problem_params=params(experiment.problem),

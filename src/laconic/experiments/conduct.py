@@ -8,6 +8,7 @@ from pathlib import Path
 
 from laconic.datasets.cache import MissingData
 from laconic.datasets.extras import MissingExtra
+from laconic.errors import OutputError
 from laconic.experiments.compare import try_out
 from laconic.experiments.config import Experiment
 from laconic.experiments.folder import RUNS
@@ -85,11 +86,12 @@ class Panel:
 
 @dataclass(frozen=True)
 class Outcome:
-    """All experiments of a sweep: those that ran, those that could not, and single runs that failed."""
+    """All experiments of a sweep: what ran, what could not, and single runs that failed or were not kept."""
 
     panels: tuple[Panel, ...]
     absent: tuple[Absent, ...] = ()
     failures: tuple[Failed, ...] = ()
+    unkept: tuple[OutputError, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ def conduct(specs: Sequence[Spec], *, out: Path, engine: Engine, watch: Watch = 
             _estimate(sweep, [*missing, *varied], watch=watch)
         sweep.complete(tasks, about=about, part=GRID, stages=stages, later=varied)
         panels = _vary(sweep, opened, about=about, stages=stages)
-    return Outcome(panels, absent=absent, failures=tuple(sweep.failures))
+    return Outcome(panels, absent=absent, failures=tuple(sweep.failures), unkept=tuple(sweep.unkept))
 
 
 def _open(specs: Sequence[Spec], watch: Watch) -> tuple[list[_Opened], tuple[Absent, ...]]:

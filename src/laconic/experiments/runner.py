@@ -5,11 +5,12 @@ A run that has finished is saved at once, whichever process made it, so that who
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from laconic.errors import LaconicError
+from laconic.errors import LaconicError, OutputError
 from laconic.experiments.grid import params
 from laconic.experiments.pace import Pace
 from laconic.experiments.parts import algorithm_from, name_of, problem_from
@@ -96,6 +97,7 @@ class Sweep:
     pace: Pace = field(default_factory=Pace)
     rows: dict[str, Row] = field(default_factory=dict)  # by the task's id
     failures: list[Failed] = field(default_factory=list)
+    unkept: list[OutputError] = field(default_factory=list)  # why what was made could not be saved
 
     def complete(
         self,
@@ -123,8 +125,8 @@ class Sweep:
                 self.watch(self.failures[-1])
                 continue
             row, trace = outcome
-            if not self.engine.is_local:
-                self.store.save(task, row, about=about[task.experiment])
+            if not (self.engine.is_local and self.store.has(task)):
+                self._save(task, row, about=about[task.experiment])
             self._keep(task, row)
             left = self.pace.left([*waiting.values(), *later], slots=self.engine.slots)
             done = len(wanted) - len(waiting)
@@ -149,6 +151,19 @@ class Sweep:
             return work(task, tell=lambda steps: self.watch(Advanced(task, steps=steps)))
 
         return watched
+
+    def _save(self, task: Task, row: Row, *, about: Results) -> None:
+        """Save a run, or note that it could not be: it is among the results all the same."""
+        with self.noting_losses():
+            self.store.save(task, row, about=about)
+
+    @contextmanager
+    def noting_losses(self) -> Iterator[None]:
+        """Go on where something cannot be written: what was made is not lost with it."""
+        try:
+            yield
+        except OutputError as error:
+            self.unkept.append(error)
 
     def _recall(self, task: Task) -> bool:
         if self.traced:
@@ -180,7 +195,8 @@ def played_and_kept(
     """Make a run and save it where it was made, so that nothing is lost when the process that asked for it is gone."""
     outcome = play(task, traced=traced, tell=tell)
     if not isinstance(outcome, LaconicError):
-        store.save(task, outcome[0], about=about[task.experiment])
+        with suppress(OutputError):  # whoever asked for it finds that it is not there, tries again and says so
+            store.save(task, outcome[0], about=about[task.experiment])
     return outcome
 
 

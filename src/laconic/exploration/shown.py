@@ -10,12 +10,13 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from laconic.arrays import Bools, Floats, Ints
+from laconic.beliefs import LIMITS
 from laconic.checks import is_grid, seen
 from laconic.errors import InputError
 from laconic.randomness import Role, generator
 
-#: Arms whose index is this close to the best, relative to the largest |μ| + ασ, tie with it.
-TIE = 1e-10
+#: Where a belief computes in double precision; see `laconic.beliefs.Limits`.
+TIE = LIMITS["float64"].tie
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +51,7 @@ class Shown:
     same: Ints  # (A,)
     draws: Draws
     joint: Callable[[], Floats] = field(repr=False)  # α² times the covariance of the distinct points
+    tie: float = TIE  # arms tie whose index is this close to the best, relative to the largest |μ| + ασ
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -112,12 +114,12 @@ class Exploration(Protocol):
         ...
 
 
-def tied_with_best(mean: Floats, width: Floats, *, there: Bools | None = None) -> Bools:
+def tied_with_best(mean: Floats, width: Floats, *, tie: float = TIE, there: Bools | None = None) -> Bools:
     """Which arms, along the last axis, have an index mean + width that ties with the best, among those that exist."""
     index, size = mean + width, np.abs(mean) + width
     if there is not None:
         index, size = np.where(there, index, -np.inf), np.where(there, size, 0.0)
-    margin = TIE * size.max(axis=-1, keepdims=True)
+    margin = tie * size.max(axis=-1, keepdims=True)
     return np.asarray(index >= index.max(axis=-1, keepdims=True) - margin)
 
 

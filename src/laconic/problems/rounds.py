@@ -15,7 +15,7 @@ SHARED = "that of arms without its features"
 
 
 def check_round(met: Round, *, index: int, clients: int, dim: int) -> Round:
-    """The round in float64 with its missing arms zeroed, or a ProblemError that says where it is wrong."""
+    """The round in float64, missing arms standing in for others, or a ProblemError that says where it is wrong."""
     if not isinstance(met, Round):
         raise ProblemError(
             f"round {index}: round(index) must return a Round, got {seen(met)}; try Round(arms, means=…, rewards=…)"
@@ -38,8 +38,10 @@ def check_rows(arms: object, *, means: object, rewards: object, mask: object, ro
     f = _fitting("means", means, shape=x.shape[:2])
     y = _fitting("rewards", rewards, shape=x.shape[:2])
     exists = _mask(mask, shape=x.shape[:2], row=row)
-    if exists is not None:  # what does not exist may hold anything, and must not reach a kernel
-        x, f, y = (np.where(exists[:, :, None], x, 0.0), np.where(exists, f, 0.0), np.where(exists, y, 0.0))
+    if exists is not None:  # what does not exist may hold anything: a kernel sees the first arm of the row that does
+        there = np.arange(len(x)), exists.argmax(axis=1)
+        x = np.where(exists[:, :, None], x, x[there][:, None])
+        f, y = np.where(exists, f, 0.0), np.where(exists, y, 0.0)
     for name, values in (("arms", x), ("means", f), ("rewards", y)):
         _refuse_non_finite(name, values, row=row)
     return Round(x, means=f, rewards=y, mask=exists)

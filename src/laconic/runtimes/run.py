@@ -13,9 +13,11 @@ from laconic.canonical import parts
 from laconic.checks import is_grid, require_flag, require_one_of, require_seed, require_sizes, seen
 from laconic.errors import InputError, ProblemError
 from laconic.problems.base import Problem
+from laconic.problems.rounds import check_round
 from laconic.registry import find
 from laconic.runtimes import lockstep, loopback
 from laconic.runtimes.asking import asked
+from laconic.runtimes.meeting import require_kernel
 from laconic.runtimes.threads import one_set_of_threads
 from laconic.runtimes.trace import Run
 
@@ -52,6 +54,7 @@ def run(
     play = RUNTIMES[runtime]
     how: dict[str, Any] = {"rounds": rounds, "seed": seed, "progress": progress}
     how |= {"log": True} if log else {}
+    require_kernel(algorithm, check_round(instance.round(0), index=0, clients=clients, dim=instance.dim))
     with one_set_of_threads():
         if isinstance(algorithm, AskServer):  # here, so that no runtime asks which algorithm it plays
             return asked(play, algorithm, instance, clients=clients, **how)
