@@ -335,9 +335,7 @@ def test_a_clock_that_is_set_by_an_hour_in_the_middle_holds_up_nobody(
     ours, theirs = Clock(tmp_path / "agent.clock"), Clock(tmp_path / "coordinator.clock")
     with running(written(tmp_path, kind, port), environment=theirs.environment) as serving_:
         where = addresses(serving_)
-        process = started(
-            *("agent", where["address"], tmp_path / "a.db", "a", 1, 20), environment=ours.environment
-        )
+        process = started(*("agent", where["address"], tmp_path / "a.db", "a", 1, 20), environment=ours.environment)
         assert process.stdout is not None
         lines = []
         for line in process.stdout:
