@@ -146,8 +146,8 @@ class _Demo:
         if time.monotonic() - self._shown < 1.0:
             return
         self._shown = time.monotonic()
-        bars = " ".join(f"{10 * each // self._rounds:X}" for each in self._at.values())
-        self._say(f"rounds, in tenths of {self._rounds} by agent: {bars}")
+        played = " ".join(f"{each:{len(str(self._rounds))}}" for each in self._at.values())
+        self._say(f"rounds played of {self._rounds}, by agent: {played}")
 
     def _say(self, line: str) -> None:
         if not self._quiet:
