@@ -86,7 +86,7 @@ def shop(folder: Path, *, patience: float) -> Iterator[Shop]:
             assert process.stdout is not None
             found = re.findall(r"http://([\d.:]+)/", process.stdout.readline() + process.stdout.readline())
             one = Shop(*found, folder)
-            until(one.is_open)
+            until(one.is_open, seconds=3 * PATIENCE)
             yield one
         finally:
             process.send_signal(signal.SIGTERM)
@@ -133,7 +133,7 @@ def test_a_click_counts_after_its_worker_was_killed(running: Shop) -> None:
         answers.append(running.ask(waits["click"], method="POST"))
         return answers[-1][0] != 503  # while the worker is away for longer, one is told to send it again
 
-    until(counts)
+    until(counts, seconds=3 * PATIENCE)
     assert answers[-1][0] == 200, answers
     assert running.process_of("worker-2") != process
     assert running.observations()["worker-2"] == before + 1
