@@ -76,7 +76,7 @@ soak: venv ## simulate SCHEDULES fault schedules, and find the bugs that are pla
 	$(ONE_THREAD) $(BIN)/python -m laconic.testing.simulation --schedules $(SCHEDULES) --workers $(WORKERS)
 
 faults: venv ## real processes of a federation under every fault, then killed at random (FAULTS="--seconds 600")
-	$(ONE_THREAD) $(BIN)/pytest tests/service/test_faults.py
+	$(ONE_THREAD) $(BIN)/pytest tests/service
 	$(ONE_THREAD) $(BIN)/python -m tests.service.soak $(FAULTS)
 
 bench: venv ## run benchmarks/ (BENCH="..." passes options)
@@ -105,5 +105,5 @@ lock: ## resolve requirements/*.txt anew, with hashes, for every supported Pytho
 	done
 
 clean: ## remove everything made here
-	rm -rf $(VENV) $(LOCKENV) $(DOCS) site demo judged build dist .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	find src tests benchmarks docs -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	rm -rf $(VENV) $(LOCKENV) $(DOCS) site demo judged shop-state build dist .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests benchmarks docs examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

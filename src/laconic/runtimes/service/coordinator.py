@@ -135,7 +135,7 @@ class Coordinator:
         self._codec = Codec(plan, most_bytes=serving.limits.message_bytes)
         self.desk = Desk(server, store, codec=self._codec, pool=self._works)
         self.desk.allowed = serving.allowed
-        self.started, self.address, self.http_address = time.time(), "", ""
+        self.started, self.address, self.http_address = time.monotonic(), "", ""
         self._description = methods.Description(
             version=VERSION,
             dim=plan.belief.dim,
