@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from benchmarks.result import Result, Target
 from laconic import Agent, ApproxDisKernelUCB, Coordinator, Gaussian, Serving
 from laconic.arrays import Floats
 from laconic.protocol.records import Observed, encode_record
+from laconic.runtimes.service.background import background
 
 DIM, ARMS = 20, 20
 GAMMA, LAM = 0.5, 0.1
@@ -38,7 +40,7 @@ class Sizes:
     choices: int = 5000
     observations: int = 300
     agents: int = 8
-    syncs: int = 5
+    syncs: int = 15
 
 
 QUICK = Sizes(dictionary=20, choices=30, observations=10, agents=2, syncs=1)
@@ -55,8 +57,8 @@ class Service:
         sizes = QUICK if quick else Sizes()
         with tempfile.TemporaryDirectory() as folder:
             results = [*_beside(Path(folder), sizes, quick=quick)]
-            with _federation(Path(folder), sizes) as agents:
-                return [*results, _syncing(agents, sizes)]
+            with _federation(Path(folder), sizes, quick=quick) as agents:
+                return [*results, _syncing(agents, Path(folder), sizes)]
 
 
 def _joined(address: str, folder: Path, name: str, **options: Any) -> Agent:
@@ -66,26 +68,38 @@ def _joined(address: str, folder: Path, name: str, **options: Any) -> Agent:
 
 def _beside(folder: Path, sizes: Sizes, *, quick: bool) -> Iterator[Result]:
     """An agent in this process, and the rest of its federation in another, as it would be."""
-    command = [sys.executable, "-m", "benchmarks.service", str(folder), "quick" if quick else "whole"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as others:
-        assert others.stdout is not None
-        assert others.stdin is not None
-        with _joined(others.stdout.readline().strip(), folder, "one") as one:
-            one.flush()
-            yield from _choosing(one, others.stdin, sizes)
-            yield from _observing(one, folder, sizes)
-        others.stdin.close()
+    with (
+        _elsewhere("peer", folder, quick=quick) as (address, words),
+        _joined(address, folder, "one") as one,
+    ):
+        one.flush()
+        yield from _choosing(one, words, sizes)
+        yield from _observing(one, folder, sizes)
 
 
 @contextmanager
-def _federation(folder: Path, sizes: Sizes) -> Iterator[list[Agent]]:
-    """A coordinator and agents that share a dictionary."""
+def _elsewhere(role: str, folder: Path, *, quick: bool = False) -> Iterator[tuple[str, IO[str]]]:
+    """Another process, which ends with this context: where it listens, and where words go to it."""
+    command = [sys.executable, "-m", "benchmarks.service", role, str(folder), "quick" if quick else "whole"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdin is not None
+        try:
+            yield other.stdout.readline().strip(), other.stdin
+        finally:
+            other.stdin.close()
+
+
+@contextmanager
+def _federation(folder: Path, sizes: Sizes, *, quick: bool) -> Iterator[list[Agent]]:
+    """Agents that share a dictionary, of which each has its part; their coordinator is in a process of its own."""
     draw = np.random.default_rng(0)
-    serving = Serving(bind="127.0.0.1:0", insecure=True)
+    each = sizes.dictionary // sizes.agents
     with ExitStack() as stack:
-        there = stack.enter_context(Coordinator(ALGORITHM.plan(DIM), state=folder / "c.db", serving=serving))
-        agents = [stack.enter_context(_joined(there.address, folder, f"{i}")) for i in range(sizes.agents)]
-        agents[0].learn(draw.uniform(-0.25, 0.25, (sizes.dictionary, DIM)), draw.normal(size=sizes.dictionary))
+        address, _ = stack.enter_context(_elsewhere("coordinator", folder, quick=quick))
+        agents = [stack.enter_context(_joined(address, folder, f"{i}")) for i in range(sizes.agents)]
+        for agent in agents:
+            agent.learn(draw.uniform(-0.25, 0.25, (each, DIM)), draw.normal(size=each))
         for agent in agents:
             agent.flush()
         yield agents
@@ -162,52 +176,83 @@ def _observing(agent: Agent, folder: Path, sizes: Sizes) -> Iterator[Result]:
     yield _result("service-group-commit", "observe without it", early, durable, most=0.1)
 
 
-def _syncing(agents: list[Agent], sizes: Sizes) -> Result:
-    """Syncs of all agents, beside moving as many bytes in as many messages over bare gRPC."""
+def _syncing(agents: list[Agent], folder: Path, sizes: Sizes) -> Result:
+    """Syncs of all agents, each beside moving as many bytes in as many messages over bare gRPC, in turn."""
     draw = np.random.default_rng(3)
-    before = [agent.status() for agent in agents]
-    whole = np.zeros(sizes.syncs)
-    for place in range(sizes.syncs):
+
+    def sync() -> float:
         agents[0].learn(draw.uniform(-0.25, 0.25, (1, DIM)), [0.1])
         cost, _ = timed(agents[0].flush)
-        whole[place] = cost.seconds
+        return cost.seconds
+
+    before = [agent.status() for agent in agents]
+    sync()
     after = [agent.status() for agent in agents]
-    up = sum(b.bytes_sent - a.bytes_sent for a, b in zip(before, after, strict=True)) // (sizes.syncs * len(agents))
-    down = sum(b.bytes_received - a.bytes_received for a, b in zip(before, after, strict=True))
-    moved = _moved(up=up, down=down // (sizes.syncs * len(agents)), links=len(agents), times=sizes.syncs)
+    up = sum(b.bytes_sent - a.bytes_sent for a, b in zip(before, after, strict=True)) // len(agents)
+    down = sum(b.bytes_received - a.bytes_received for a, b in zip(before, after, strict=True)) // len(agents)
+    with _elsewhere("mover", folder) as (address, _):
+        run = background().run  # in the loop of the agents, as gRPC wants to have one of a process
+        moving = Moving(address, up=up // 2, down=down // 2, links=len(agents))
+        run(moving.once())  # links are made
+        whole, moved = np.zeros(sizes.syncs), np.zeros(sizes.syncs)
+        for place in range(sizes.syncs):
+            whole[place] = sync()
+            cost, _ = timed(lambda: run(moving.once()))
+            moved[place] = cost.seconds
+        run(moving.close())
     return _result("service-sync", "the same bytes over bare gRPC", whole, moved, most=3.0)
 
 
-def _moved(*, up: int, down: int, links: int, times: int) -> Floats:
-    """Seconds that it takes to send so many bytes up and get so many back, on so many links at a time, in two turns."""
+class Moving:
+    """As many bytes up, and as many back, as a sync moves, in two turns, on as many links, with nothing done to them."""
+
+    def __init__(self, address: str, *, up: int, down: int, links: int) -> None:
+        self._address, self._links = address, links
+        self._data, self._asked = bytes(up), (("down", str(down)),)
+        self._channels: list[Any] = []
+        self._calls: list[Any] = []
+
+    async def once(self) -> None:
+        """Move them; links are made the first time."""
+        import grpc
+
+        if not self._calls:
+            options = [("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
+            self._channels = [grpc.aio.insecure_channel(self._address, options=options) for _ in range(self._links)]
+            self._calls = [
+                channel.stream_stream("/bare/Move")(metadata=self._asked, wait_for_ready=True)
+                for channel in self._channels
+            ]
+        await asyncio.gather(*map(self._move, self._calls))
+
+    async def _move(self, call: Any) -> None:
+        for _ in range(2):
+            await call.write(self._data)
+            await call.read()
+
+    async def close(self) -> None:
+        """End the links."""
+        for channel in self._channels:
+            await channel.close()
+
+
+async def _answer_moves() -> None:
+    """Be the other end of `Moving`, until nobody waits for it."""
     import grpc
 
-    def answer(requests: Iterator[bytes], _: object) -> Iterator[bytes]:
-        for _ in requests:
-            yield bytes(down // 2)
+    async def answer(_: object, context: Any) -> None:
+        down = bytes(int(dict(context.invocation_metadata())["down"]))
+        while await context.read() is not grpc.aio.EOF:
+            await context.write(down)
 
-    from concurrent.futures import ThreadPoolExecutor
-
-    server = grpc.server(ThreadPoolExecutor(links), options=[("grpc.max_receive_message_length", -1)])
+    server = grpc.aio.server(options=[("grpc.max_receive_message_length", -1)])
     handlers = {"Move": grpc.stream_stream_rpc_method_handler(answer)}
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("bare", handlers),))
     port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    options = [("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
-    channels = [grpc.insecure_channel(f"127.0.0.1:{port}", options=options) for _ in range(links)]
-    calls = [channel.stream_stream("/bare/Move") for channel in channels]
-
-    def move(call: Any) -> None:
-        for _ in call(iter([bytes(up // 2)] * 2)):
-            pass
-
-    with ThreadPoolExecutor(links) as pool:
-        list(pool.map(move, calls))  # links are made
-        seconds = _times(lambda _: list(pool.map(move, calls)), [None] * times)
-    for channel in channels:
-        channel.close()
-    server.stop(None)
-    return seconds
+    await server.start()
+    print(f"127.0.0.1:{port}", flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    await server.stop(None)
 
 
 def _result(name: str, against: str, own: Floats, floor: Floats, *, most: float, percent: float = 50) -> Result:
@@ -225,12 +270,23 @@ def _result(name: str, against: str, own: Floats, floor: Floats, *, most: float,
     )
 
 
-def host(folder: Path, sizes: Sizes) -> None:
-    """Be a coordinator and another agent for whoever started this: it syncs between the words ``go`` and ``rest``."""
+def _coordinator(folder: Path, name: str) -> Coordinator:
     serving = Serving(bind="127.0.0.1:0", insecure=True)
+    return Coordinator(ALGORITHM.plan(DIM), state=folder / f"{name}.db", serving=serving)
+
+
+def be_coordinator(folder: Path) -> None:
+    """Be a coordinator for whoever started this."""
+    with _coordinator(folder, "c") as there:
+        print(there.address, flush=True)
+        sys.stdin.read()
+
+
+def be_peer(folder: Path, sizes: Sizes) -> None:
+    """Be a coordinator and another agent for whoever started this: it syncs between the words ``go`` and ``rest``."""
     draw = np.random.default_rng(0)
     with ExitStack() as stack:
-        there = stack.enter_context(Coordinator(ALGORITHM.plan(DIM), state=folder / "host.db", serving=serving))
+        there = stack.enter_context(_coordinator(folder, "host"))
         agent = stack.enter_context(_joined(there.address, folder, "host-agent"))
         agent.learn(draw.uniform(-0.25, 0.25, (sizes.dictionary, DIM)), draw.normal(size=sizes.dictionary))
         agent.flush()
@@ -251,5 +307,15 @@ def _keep_syncing(agent: Agent, going: threading.Event, over: threading.Event) -
         agent.flush()
 
 
+def main(role: str, folder: str, size: str) -> None:
+    """Be another process of a measurement."""
+    if role == "mover":
+        asyncio.run(_answer_moves())
+    elif role == "coordinator":
+        be_coordinator(Path(folder))
+    else:
+        be_peer(Path(folder), QUICK if size == "quick" else Sizes())
+
+
 if __name__ == "__main__":
-    host(Path(sys.argv[1]), QUICK if sys.argv[2] == "quick" else Sizes())
+    main(*sys.argv[1:])

@@ -288,6 +288,26 @@ def test_group_commit_on_a_full_disk_keeps_what_it_acknowledged_and_acknowledges
         assert stored(tmp_path) == taken + 3
 
 
+def test_a_snapshot_is_made_though_somebody_chooses_all_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with lonely(tmp_path) as agent:
+        store, append, made = agent._diary.store, agent._diary.store.append, []
+
+        def interrupted(*given: Any, **options: Any) -> None:
+            assert len(made) < 100, "it waits for a moment at which nobody chooses"
+            made.append(agent.choose(ARMS))
+            append(*given, **options)
+
+        made.append(agent.choose(ARMS))
+        monkeypatch.setattr(store, "append", interrupted)
+        agent._diary.compact()
+        monkeypatch.undo()
+        assert store._first > 0
+    with lonely(tmp_path) as agent:
+        assert set(agent.pending) == {each.id for each in made}
+
+
 def test_a_long_state_file_is_compacted_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stores, "LEAST_BYTES", 10_000)
     with lonely(tmp_path, algorithm=NKernelUCB(Gaussian(1.0))) as agent:

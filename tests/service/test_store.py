@@ -87,10 +87,10 @@ def test_a_snapshot_stands_for_the_records_up_to_its_number_and_later_ones_stay(
 def test_a_snapshot_is_due_when_much_was_kept_since_the_last_one(tmp_path: Path) -> None:
     store = opened(tmp_path / "a.db")
     assert not store.is_long
-    store.append([learnt(0, count=60_000)])
+    store.append([learnt(0, count=400_000)])
     assert store.is_long
     store.compact(b"x" * 2**22, upto=store.last)
-    store.append([learnt(0, count=60_000)])
+    store.append([learnt(0, count=400_000)])
     assert not store.is_long
     store.close()
 

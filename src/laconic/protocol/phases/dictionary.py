@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from laconic.arrays import Bools, Floats
-from laconic.beliefs import Belief, NystromEmbedding, variances
+from laconic.beliefs import Belief, NystromEmbedding, expect_bounded, variances
 from laconic.checks import is_grid, require_one_of, require_positive
 from laconic.errors import RemoteProtocolError
 from laconic.leverage import full_rank, sample
@@ -62,13 +62,20 @@ class AgreeOnDictionary(Phase):
         return sample(variance, qbar=self.qbar, uniforms=member.random().random(len(variance)))
 
     def check(self, draft: Belief, part: Payload) -> None:
-        if not part.values:  # nobody proposes a point
-            return
-        if self.wire == "compact":
-            part = references.resolved(part, dictionary_of(draft), references.DICTIONARY)
-            X = references.rows_of(part, draft.dim)
-            part = Payload(values={"points": X, "rewards": np.zeros(len(X))})
-        check_points(part, draft)
+        if part.values:  # somebody proposes a point
+            check_points(self._shown(draft, part), draft)
+
+    def check_result(self, draft: Belief, merged: Payload) -> None:
+        if merged.values:
+            points, rewards = points_of(self._shown(draft, merged), draft.dim)
+            expect_bounded({"points": points, "rewards": rewards})
+
+    def _shown(self, draft: Belief, payload: Payload) -> Payload:
+        """The points in a payload, those that go by a number aside."""
+        if self.wire == "paper":
+            return payload
+        X = references.rows_of(references.resolved(payload, dictionary_of(draft), references.DICTIONARY), draft.dim)
+        return Payload(values={"points": X, "rewards": np.zeros(len(X))})
 
     def speaks_for(self, part: Payload, *, covered: int, upto: int) -> bool:
         proposed = references.count(part) if self.wire == "compact" else len(part.values.get("rewards", ()))
@@ -120,8 +127,12 @@ class AgreeOnDictionary(Phase):
             # after a cold start on local models, those who might have proposed a point have left
             return draft if draft.dictionary_size is not None else draft.on_dictionary(np.empty((0, draft.dim)))
         if self.wire == "compact":
-            return draft.on_dictionary(references.points_of(merged, dictionary_of(draft)))
-        return draft.on_dictionary(points_of(merged, draft.dim)[0])
+            points = references.points_of(merged, dictionary_of(draft))
+        else:
+            points = points_of(merged, draft.dim)[0]
+        agreed = draft.on_dictionary(points)
+        agreed.coordinates.embed(points[:1])  # factors the kernel matrix, here, once for all who share this belief
+        return agreed
 
 
 @dataclass(frozen=True, eq=False)

@@ -97,6 +97,7 @@ class Agent:
         self._noted: tuple[dict[str, float], int] = ({}, 0)
         self._diary = Diary(client, store, perform=self._perform, log_decisions=log_decisions)
         self._link = Linking(self, joining, codec=Codec(plan))
+        self._share = background().sharing.of(joining.address, plan.fingerprint)
         if client.state not in (ClientState.OUTSIDE, ClientState.AWAY):
             self._diary.happen(lambda each: each.lose())
         for work in first.compute:
@@ -314,7 +315,7 @@ class Agent:
 
     def _work(self, work: Work) -> None:
         try:
-            result: Any = work.result()
+            result: Any = work.result(self._share)
         except LaconicError as error:
             result = error
         except Exception as error:  # it must come back, or the exchange that it is for never ends

@@ -125,7 +125,7 @@ class Coordinator:
         require_plan(plan)
         self.plan, self.serving = plan, serving
         self._background: Background = background()
-        self._works = ThreadPoolExecutor(2, thread_name_prefix="laconic-merge")
+        self._works = ThreadPoolExecutor(max(2, os.cpu_count() or 1), thread_name_prefix="laconic-merge")
         store = Store(state, role="coordinator", name="coordinator", plan=plan)
         try:
             server = _restored(plan, store, serving, term=secrets.randbits(40) if term is None else term)
@@ -169,8 +169,8 @@ class Coordinator:
             return
         self._stopped = True
         self._background.run(self._stop(grace))
-        self._works.shutdown(wait=False, cancel_futures=True)
         self.desk.stop()
+        self._works.shutdown(wait=False, cancel_futures=True)
         log.info("stopped")
 
     def __enter__(self) -> Coordinator:
