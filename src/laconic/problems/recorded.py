@@ -18,7 +18,7 @@ from numpy.lib import format as npy
 from numpy.typing import ArrayLike, NDArray
 
 from laconic.arrays import Bools, Floats
-from laconic.checks import finite_array, real_array, require_whole, seen
+from laconic.checks import finite_array, real_array, require_path, require_whole, seen
 from laconic.errors import InputError, OutputError, ProblemError
 from laconic.problems.base import Instance, Round
 from laconic.problems.rounds import check_opening, check_round, check_rows
@@ -139,7 +139,7 @@ class Recorded:
     log: Log = field(init=False, repr=False, compare=False)
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        object.__setattr__(self, "path", os.fspath(path))
+        object.__setattr__(self, "path", require_path("path", path))
         object.__setattr__(self, "log", Log(**_read(self.path), source=self.path))
 
     @property
