@@ -18,7 +18,7 @@ from laconic import registry
 from laconic.algorithms import Algorithm
 from laconic.errors import InputError
 from laconic.experiments.compare import prepare
-from laconic.experiments.config import ConfigFile, Experiment, problem_table, read_toml, to_text
+from laconic.experiments.config import ConfigFile, Experiment, problem_table, read_experiment, to_text
 from laconic.experiments.parts import algorithm_from, has_param, name_of, problem_from, to_table, with_param
 
 RUNTIME = "lockstep"
@@ -117,7 +117,7 @@ class Spec:
 
 def read_spec(path: str | PathLike[str]) -> Spec:
     """The experiment in a TOML file, called like the file."""
-    spec = Spec(Path(path).stem, file=read_toml(path, SpecFile))
+    spec = Spec(Path(path).stem, file=read_experiment(path, SpecFile))
     spec.sensitivity()  # refused now rather than after hours
     return spec
 

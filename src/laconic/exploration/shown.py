@@ -130,4 +130,6 @@ def require_exploration(exploration: object, *, name: str = "exploration") -> No
         raise InputError(f"{name} must be a value, got the class {kind}; try {name}={kind}()")
     if not isinstance(exploration, Exploration):
         hint = ", and give α as alpha" if name == "exploration" else ""
-        raise InputError(f"{name} must have a method choose(shown), not {seen(exploration)}; try {name}=Thompson(){hint}")
+        raise InputError(
+            f"{name} must have a method choose(shown), not {seen(exploration)}; try {name}=Thompson(){hint}"
+        )

@@ -165,7 +165,7 @@ def _why(column: str) -> str:
     return ", without which agreement with the log says nothing" if column == "propensity" else ""
 
 
-def _require(holds: Bools, column: str, broken: str, values: Floats) -> None:
+def _require(holds: Bools, column: str, broken: str, values: Floats | Ints) -> None:
     if not holds.all():
         row = int(np.argmin(holds))
         raise InputError(f"{column} {broken} in row {row} (counted from 0): {values[row]:g}")
@@ -191,7 +191,9 @@ def _is_numeric(kind: Any) -> bool:
 
 def _sets(column: Any) -> tuple[Floats, Bools]:
     """Lists of lists of numbers as one array, and which of its arms there are."""
-    if not (_is_list(column.type) and _is_list(column.type.value_type) and _is_numeric(column.type.value_type.value_type)):
+    if not (
+        _is_list(column.type) and _is_list(column.type.value_type) and _is_numeric(column.type.value_type.value_type)
+    ):
         raise InputError(f"arms holds {column.type}, not lists of lists of numbers")
     rows = np.arange(len(column))
     sizes = _lengths(column, "the set of arms", rows)
@@ -200,7 +202,9 @@ def _sets(column: Any) -> tuple[Floats, Bools]:
     widths = _lengths(column.flatten(), "an arm", rows)
     if len(set(widths.tolist())) != 1 or widths[0] == 0:
         raise InputError(f"arms have {sorted(set(widths.tolist()))} features; give every arm as many, one or more")
-    values = np.array(column.flatten().flatten(), dtype=np.float64).reshape(-1, int(widths[0]))  # NaN where one is missing
+    values = np.array(column.flatten().flatten(), dtype=np.float64).reshape(
+        -1, int(widths[0])
+    )  # NaN where one is missing
     odd = first_non_finite(values)
     if odd is not None:
         raise InputError(
