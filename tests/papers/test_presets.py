@@ -62,5 +62,5 @@ def test_another_word_is_refused() -> None:
         preset("li2023")
     with pytest.raises(UnknownName, match="li2022"):
         compare(preset="li2023")
-    with pytest.raises(InputError, match="preset must be the name of a paper, not .*; try preset='li2022'"):
+    with pytest.raises(InputError, match=r"preset must be the name of a paper, not .*; try preset='li2022'"):
         compare(preset=preset("li2022"))  # type: ignore[arg-type]

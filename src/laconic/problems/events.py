@@ -17,6 +17,7 @@ import hashlib
 import os
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ def read_events(path: str | os.PathLike[str]) -> Events:
     import pyarrow.parquet as pq
 
     name = require_path("path", path)
-    if not os.path.exists(name):
+    if not Path(name).exists():
         raise ProblemError(f"there is no file {name!r}; try the path of a Parquet file that Run.log wrote")
     try:
         table = pq.read_table(name)
@@ -191,9 +192,7 @@ def _is_numeric(kind: Any) -> bool:
 
 def _sets(column: Any) -> tuple[Floats, Bools]:
     """Lists of lists of numbers as one array, and which of its arms there are."""
-    if not (
-        _is_list(column.type) and _is_list(column.type.value_type) and _is_numeric(column.type.value_type.value_type)
-    ):
+    if not _is_lists_of_numbers(column.type, depth=2):
         raise InputError(f"arms holds {column.type}, not lists of lists of numbers")
     rows = np.arange(len(column))
     sizes = _lengths(column, "the set of arms", rows)
@@ -202,9 +201,8 @@ def _sets(column: Any) -> tuple[Floats, Bools]:
     widths = _lengths(column.flatten(), "an arm", rows)
     if len(set(widths.tolist())) != 1 or widths[0] == 0:
         raise InputError(f"arms have {sorted(set(widths.tolist()))} features; give every arm as many, one or more")
-    values = np.array(column.flatten().flatten(), dtype=np.float64).reshape(
-        -1, int(widths[0])
-    )  # NaN where one is missing
+    values = np.array(column.flatten().flatten(), dtype=np.float64)  # NaN where one is missing
+    values = values.reshape(-1, int(widths[0]))
     odd = first_non_finite(values)
     if odd is not None:
         raise InputError(
@@ -217,10 +215,14 @@ def _sets(column: Any) -> tuple[Floats, Bools]:
     return arms, there
 
 
-def _is_list(kind: Any) -> bool:
+def _is_lists_of_numbers(kind: Any, *, depth: int) -> bool:
+    """Whether an Arrow type is that of lists within lists, so many deep, of numbers."""
     from pyarrow import types
 
-    return any(is_such(kind) for is_such in (types.is_list, types.is_large_list, types.is_fixed_size_list))
+    if depth == 0:
+        return _is_numeric(kind)
+    is_list = any(is_such(kind) for is_such in (types.is_list, types.is_large_list, types.is_fixed_size_list))
+    return is_list and _is_lists_of_numbers(kind.value_type, depth=depth - 1)
 
 
 def _lengths(column: Any, what: str, rows: Ints) -> Ints:
