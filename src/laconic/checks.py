@@ -87,6 +87,14 @@ def require_at_least(name: str, value: object, *, least: float) -> None:
         raise InputError(f"{name} must be a finite number of at least {least}, not {seen(value)}; {advice}")
 
 
+def require_probability(name: str, value: object, *, one: float = 0.1) -> None:
+    """A number from 0 to 1."""
+    number = _finite(value)
+    if not is_grid(value) and (number is None or not 0 <= number <= 1):
+        advice = instead(name, value, one=one)
+        raise InputError(f"{name} must be a probability, from 0 to 1, not {seen(value)}; {advice}")
+
+
 def require_whole(name: str, value: object, *, least: int, most: int = limits.MOST) -> None:
     """A whole number that is neither too small nor too large; 5.0 and True are not whole numbers."""
     whole = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None

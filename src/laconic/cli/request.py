@@ -14,11 +14,10 @@ from laconic.checks import seen
 from laconic.cli.options import listed
 from laconic.errors import InputError
 from laconic.experiments.compare import prepare
-from laconic.experiments.config import ConfigFile, Experiment, read_toml
+from laconic.experiments.config import ConfigFile, Experiment, read_experiment
 from laconic.experiments.frontier import knobs
-from laconic.experiments.parts import Draft, algorithm_from, as_algorithm, name_of, problem_from
+from laconic.experiments.parts import Draft, algorithm_from, among, as_algorithm, name_of, problem_from
 from laconic.experiments.spec import SpecFile
-from laconic.papers.presets import preset
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ def understand(words: Words, *, unless: Unless | None = None) -> Experiment:
     """The experiment that the words ask for; refused with advice where they ask for none."""
     unless = unless or COMPARISON
     overrides = _sorted(words.overrides)
-    file = read_toml(words.problem, SpecFile) if words.problem.lower().endswith(".toml") else None
+    file = read_experiment(words.problem, SpecFile) if words.problem.lower().endswith(".toml") else None
     problem = problem_from(_problem_table(words, file=file, changes=overrides.problem))
     name = name_of(problem, kind="problem")
     chosen = _chosen(words, file=file, unless=unless)
@@ -96,15 +95,9 @@ def _first(*values: Any) -> Any:
 def _chosen(words: Words, *, file: ConfigFile | None, unless: Unless) -> list[Algorithm]:
     """The algorithms asked for, with the settings of the file where it has them and the defaults elsewhere."""
     written = [algorithm_from(table) for table in file.algorithms] if file else []
-    offered = preset(words.preset) if words.preset is not None else written or unless.algorithms()
+    offered = registry.preset(words.preset) if words.preset is not None else written or unless.algorithms()
     names = listed("--algorithms", words.algorithms, one="DisKernelUCB")
-    if not names:
-        return offered
-    chosen: list[Algorithm] = []
-    for name in names:
-        kind = registry.find("algorithm", name)
-        chosen += [each for each in offered if type(each) is kind] or [as_algorithm(name)]
-    return chosen
+    return among(offered, names) if names else offered
 
 
 COMPARISON = Unless(

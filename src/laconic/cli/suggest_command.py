@@ -119,7 +119,7 @@ def _keep(found: Suggestion, out: Path) -> list[str]:
     if found.problem is None:
         log = rehearsal(found)
         save_recorded(beside, log.instance(seed=0, clients=1, rounds=log.steps), clients=1, rounds=log.steps)
-        problem, made = str(beside.absolute()), [str(beside)]
-    text = found.to_toml(problem=problem)
+        problem, made = str(beside), [str(beside)]
+    text = found.to_toml(problem=problem, folder=out.parent)
     replace_file(out, lambda path: path.write_text(text, encoding="utf-8"))
     return [str(out), *made]

@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from laconic import registry
 from laconic.algorithms import Algorithm
 from laconic.checks import require_one_of, require_seed, require_sizes, require_whole, seen
 from laconic.defaults import ALGORITHMS, CLIENTS, PROBLEM, RUNTIME, SEEDS
@@ -19,7 +20,7 @@ from laconic.experiments.files import locked
 from laconic.experiments.folder import Folder
 from laconic.experiments.grid import expand, params
 from laconic.experiments.notebook import usual_watch
-from laconic.experiments.parts import AlgorithmLike, ProblemLike, as_algorithm, as_problem, name_of
+from laconic.experiments.parts import AlgorithmLike, ProblemLike, among, as_algorithm, as_problem, name_of
 from laconic.experiments.results import Results
 from laconic.experiments.runner import Sweep, Watch, silent
 from laconic.experiments.tasks import Store, Task, tasks_of
@@ -52,9 +53,10 @@ class Incomplete(LaconicError):
 
 
 def compare(
-    algorithms: AlgorithmLike | Iterable[AlgorithmLike] = ALGORITHMS,
+    algorithms: AlgorithmLike | Iterable[AlgorithmLike] | None = None,
     *,
     problem: ProblemLike = PROBLEM,
+    preset: str | None = None,
     clients: int | None = None,
     rounds: int | None = None,
     seeds: int | Iterable[int] = SEEDS,
@@ -67,8 +69,9 @@ def compare(
 
     ``algorithms`` are values, classes or names, possibly with grids inside; ``problem`` is a value, a name or the path
     of an ``.npz``. ``clients`` and ``rounds`` are those of ``laconic compare`` where nothing is said, or what a problem
-    has of its own; `laconic.preset` has the settings of the paper. ``jobs`` runs at a time take a process
-    and a core each, also of what a notebook defines; 1 is this process, None as many as cores.
+    has of its own. With ``preset="li2022"`` the paper's algorithms have its settings, all of them or those that are
+    named. ``jobs`` runs at a time take a process and a core each, also of what a notebook defines; 1 is this process,
+    None as many as cores.
 
     ``progress`` is told of every event; without it a notebook shows a bar, and other places nothing.
 
@@ -83,8 +86,25 @@ def compare(
     >>> [group.label for group in results.groups]
     ['DisKernelUCB gamma=0.1', 'DisKernelUCB gamma=1']
     """
-    experiment = prepare(algorithms, problem=problem, clients=clients, rounds=rounds, seeds=seeds, runtime=runtime)
+    settings = _offered(algorithms, preset=preset)
+    experiment = prepare(settings, problem=problem, clients=clients, rounds=rounds, seeds=seeds, runtime=runtime)
     return played(experiment, jobs=jobs, out=out, progress=progress or usual_watch())
+
+
+def _offered(
+    algorithms: AlgorithmLike | Iterable[AlgorithmLike] | None, *, preset: str | None
+) -> AlgorithmLike | Iterable[AlgorithmLike]:
+    """The algorithms asked for, with the settings of a paper where one is named."""
+    if preset is None:
+        return ALGORITHMS if algorithms is None else algorithms
+    if not isinstance(preset, str):
+        raise InputError(f"preset must be the name of a paper, not {seen(preset)}; try preset='li2022'")
+    offered = registry.preset(preset)
+    return offered if algorithms is None else among(offered, _listed(algorithms))
+
+
+def _listed(algorithms: AlgorithmLike | Iterable[AlgorithmLike]) -> Iterable[AlgorithmLike]:
+    return algorithms if isinstance(algorithms, Iterable) and not isinstance(algorithms, str) else [algorithms]
 
 
 def played(
@@ -178,8 +198,7 @@ def prepare(
     runtime: str,
 ) -> Experiment:
     """The experiment that was asked for, names resolved and grids unfolded; refused where it makes no sense."""
-    candidates = algorithms if isinstance(algorithms, Iterable) and not isinstance(algorithms, str) else [algorithms]
-    settings = [single for each in candidates for _, single in expand(as_algorithm(each))]
+    settings = [single for each in _listed(algorithms) for _, single in expand(as_algorithm(each))]
     require_one_of("runtime", runtime, choices=tuple(RUNTIMES))
     resolved = as_problem(problem)
     n, t = _sizes(resolved, clients=clients, rounds=rounds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -28,6 +28,7 @@ from laconic.uploads import Growth, WithAsk
 AlgorithmLike = Algorithm | type[Any] | str
 ProblemLike = Problem | type[Any] | str | os.PathLike[str]
 PATHS = ("path", "file", "csv")  # parameters of problems that name a file
+RECORDS = (".npz", ".parquet")  # files that are problems themselves
 COMPOSED: dict[str, Any] = {kind.__name__: kind for kind in (kernels.Sum, kernels.Product, kernels.Scaled)}
 #: Parts of algorithms that are no kernels, by the names under which files have them.
 OTHERS: dict[str, Any] = {
@@ -50,6 +51,15 @@ def as_algorithm(candidate: AlgorithmLike) -> Algorithm:
     if isinstance(candidate, str):
         candidate = registry.find("algorithm", candidate)
     return require_algorithm(_made(candidate))
+
+
+def among(offered: Sequence[Algorithm], asked: Iterable[AlgorithmLike]) -> list[Algorithm]:
+    """What is asked for by name or class, with the settings that are offered; what is not offered as it is alone."""
+    chosen: list[Algorithm] = []
+    for each in asked:
+        kind = registry.find("algorithm", each) if isinstance(each, str) else each
+        chosen += [other for other in offered if type(other) is kind] or [as_algorithm(each)]
+    return chosen
 
 
 def as_problem(candidate: ProblemLike) -> Problem:

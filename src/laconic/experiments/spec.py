@@ -19,7 +19,7 @@ from laconic.algorithms import Algorithm
 from laconic.checks import seen
 from laconic.errors import InputError
 from laconic.experiments.compare import prepare
-from laconic.experiments.config import ConfigFile, Experiment, problem_table, read_toml, to_text
+from laconic.experiments.config import ConfigFile, Experiment, problem_table, read_experiment, to_text
 from laconic.experiments.grid import expand, params
 from laconic.experiments.parts import algorithm_from, has_param, name_of, problem_from, to_table, with_param
 
@@ -119,7 +119,7 @@ class Spec:
 
 def read_spec(path: str | PathLike[str]) -> Spec:
     """The experiment in a TOML file, called like the file."""
-    spec = Spec(Path(path).stem, file=read_toml(path, SpecFile))
+    spec = Spec(Path(path).stem, file=read_experiment(path, SpecFile))
     spec.sensitivity()  # refused now rather than after hours
     return spec
 

@@ -123,15 +123,15 @@ def tied_with_best(mean: Floats, width: Floats, *, tie: float = TIE, there: Bool
     return np.asarray(index >= index.max(axis=-1, keepdims=True) - margin)
 
 
-def require_exploration(exploration: object) -> None:
+def require_exploration(exploration: object, *, name: str = "exploration") -> None:
     """A value that chooses, or an error that says what one is."""
     if is_grid(exploration):
         return
     if isinstance(exploration, type):
-        name = exploration.__name__
-        raise InputError(f"exploration must be a value, got the class {name}; try exploration={name}()")
+        kind = exploration.__name__
+        raise InputError(f"{name} must be a value, got the class {kind}; try {name}={kind}()")
     if not isinstance(exploration, Exploration):
+        hint = ", and give α as alpha" if name == "exploration" else ""
         raise InputError(
-            f"exploration must have a method choose(shown), not {seen(exploration)}; try exploration=Thompson(), "
-            "and give α as alpha"
+            f"{name} must have a method choose(shown), not {seen(exploration)}; try {name}=Thompson(){hint}"
         )

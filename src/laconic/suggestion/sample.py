@@ -86,6 +86,8 @@ class Sample:
 def pilot(problem: Problem, *, interactions: int = 500, seed: int = 0) -> Sample:
     """What one client that chooses uniformly at random would see of a problem.
 
+    Of a log in which only the reward of the chosen arm is known, it sees that arm of each event that counts.
+
     >>> from laconic import Cosine
     >>> pilot(Cosine(dim=3), interactions=7).points.shape
     (7, 3)
@@ -94,13 +96,16 @@ def pilot(problem: Problem, *, interactions: int = 500, seed: int = 0) -> Sample
     limits = getattr(problem, "limits", None)
     rounds = interactions if limits is None else min(interactions, limits(1, None)[1])
     instance = problem.instance(seed=seed, clients=1, rounds=rounds)
-    points, rewards = np.empty((rounds, instance.dim)), np.empty(rounds)
+    points, rewards = [], []
     for index in range(rounds):
         met = check_round(instance.round(index), index=index, clients=1, dim=instance.dim)
-        there = np.arange(met.means.shape[1]) if met.mask is None else np.flatnonzero(met.mask[0])
-        arm = there[generator(seed, Role.SAMPLE, index).integers(len(there))]
-        points[index], rewards[index] = met.arms[0, arm], met.rewards[0, arm]
-    return Sample(points, rewards)
+        known = met.mask if met.revealed is None else met.revealed
+        there = np.arange(met.means.shape[1]) if known is None else np.flatnonzero(known[0])
+        if len(there):
+            arm = there[generator(seed, Role.SAMPLE, index).integers(len(there))]
+            points.append(met.arms[0, arm])
+            rewards.append(met.rewards[0, arm])
+    return Sample(np.array(points).reshape(-1, instance.dim), np.array(rewards))
 
 
 def _checked_rewards(rewards: object, *, points: int) -> Floats:
