@@ -9,6 +9,7 @@ import typer
 
 from laconic import defaults
 from laconic.cli import complete
+from laconic.described import said_of
 
 LEARNING, SIZES, OUTPUT = "What learns", "How much", "What comes out"
 
@@ -72,12 +73,19 @@ Gamma = Annotated[
         "--gamma",
         panel=LEARNING,
         metavar="γ",
-        help="The Gaussian kernel's inverse width: larger is narrower.",
+        help=f"Of the Gaussian kernel. {said_of('laconic.kernels:Gaussian', 'gamma')}",
         default=defaults.GAMMA,
     ),
 ]
 Lam = Annotated[
-    float | None, _option("--lam", panel=LEARNING, metavar="λ", help="The ridge, above 0.", default=defaults.LAM)
+    float | None,
+    _option(
+        "--lam",
+        panel=LEARNING,
+        metavar="λ",
+        help=said_of("laconic.algorithms:DisKernelUCB", "lam"),
+        default=defaults.LAM,
+    ),
 ]
 Alpha = Annotated[
     str | None,
@@ -85,7 +93,7 @@ Alpha = Annotated[
         "--alpha",
         panel=LEARNING,
         metavar="α",
-        help="Weight of σ in the index μ + ασ: a number, or [bold]theory[/] for the paper's schedule.",
+        help=f"{said_of('laconic.algorithms:DisKernelUCB', 'alpha')} Write Theory() as [bold]theory[/].",
         default=defaults.ALPHA,
     ),
 ]
@@ -95,7 +103,7 @@ D = Annotated[
         "--D",
         panel=LEARNING,
         metavar="D",
-        help="Threshold of the sync trigger, for all that have one: larger means fewer syncs.",
+        help=f"For all that have one. {said_of('laconic.algorithms:DisKernelUCB', 'D')}",
         default=f"{defaults.D_EXACT:g}; of ApproxDisKernelUCB {defaults.D_NYSTROM:g}",
     ),
 ]
@@ -114,14 +122,14 @@ Overrides = Annotated[
 
 def _clients(default: int) -> Any:
     said = f"{default}; of a file, ⌊√steps⌋"
-    return _option(*("--clients", "-N"), panel=SIZES, metavar="N", help="Clients that learn together.", default=said)
+    meaning = said_of("laconic.experiments.compare:compare", "clients")
+    return _option(*("--clients", "-N"), panel=SIZES, metavar="N", help=meaning, default=said)
 
 
 def _rounds(default: int, long: int) -> Any:
     said = f"{default}; where arms return {long}; of a file, all it has"
-    return _option(
-        *("--rounds", "-T"), panel=SIZES, metavar="T", help="Rounds; every client acts once in each.", default=said
-    )
+    meaning = said_of("laconic.experiments.compare:compare", "rounds")
+    return _option(*("--rounds", "-T"), panel=SIZES, metavar="T", help=meaning, default=said)
 
 
 Clients = Annotated[int | None, _clients(defaults.CLIENTS)]
@@ -134,13 +142,19 @@ Seeds = Annotated[
         "--seeds",
         panel=SIZES,
         metavar="COUNT",
-        help="Seeds 0, 1, … On each, all algorithms meet the same arms and noise.",
+        help=said_of("laconic.experiments.compare:compare", "seeds"),
         default=defaults.SEEDS,
     ),
 ]
 Runtime = Annotated[
     str | None,
-    _option("--runtime", panel=SIZES, metavar="NAME", help="What moves the messages.", default=defaults.RUNTIME),
+    _option(
+        "--runtime",
+        panel=SIZES,
+        metavar="NAME",
+        help=said_of("laconic.experiments.compare:compare", "runtime"),
+        default=defaults.RUNTIME,
+    ),
 ]
 Jobs = Annotated[
     int,
@@ -148,7 +162,7 @@ Jobs = Annotated[
         *("--jobs", "-j"),
         panel=SIZES,
         metavar="COUNT",
-        help="Runs at a time, one core each; several take processes of their own.",
+        help=said_of("laconic.experiments.compare:compare", "jobs"),
         default=1,
     ),
 ]

@@ -51,20 +51,30 @@ def compare(
 ) -> Results:
     """Run every setting of every algorithm on every seed of a problem, and gather the results.
 
-    ``algorithms`` are values, classes or names, possibly with grids inside; ``problem`` is a value, a name or the path
-    of an ``.npz``. ``clients`` and ``rounds`` are those of ``laconic compare`` where nothing is said, or what a problem
-    has of its own; `laconic.preset` has the settings of the paper. ``jobs`` runs at a time take a process
-    and a core each, also of what a notebook defines; 1 is this process, None as many as cores.
+    Where ``clients`` or ``rounds`` is None, a file of steps decides, or the defaults of ``laconic compare`` do.
+    `laconic.preset` has the algorithms with the settings of the paper. With ``out`` the same call goes on where an
+    earlier one was stopped or killed; a folder with other results is refused. With ``jobs`` above 1, classes that a
+    notebook defines are played in other processes too. Ctrl-C raises `Interrupted`, which carries the finished runs.
 
-    With ``out`` every finished run is kept in that folder at once, and the same call goes on where an earlier one was
-    stopped or killed; a folder with other results is refused. Ctrl-C raises `Interrupted`, which carries the finished
-    runs.
+    Args:
+        algorithms: Algorithms as values, classes or names, one or several, grids inside where several values are to be
+            tried.
+        problem: What is played: a value, a name that laconic list shows, or the path of an .npz file.
+        clients: Clients N that learn together, from 1.
+        rounds: Rounds T, from 1; every client acts once in each.
+        seeds: How many seeds, 0, 1, … (in Python also which). On each, all algorithms meet the same arms and noise.
+        runtime: What moves the messages: lockstep, or loopback, which is slower and encodes every message.
+        jobs: Runs at a time, one core each, from 1. In Python None takes all cores.
+        progress: Called with every event of the comparison as it happens.
+        out: Folder that keeps every finished run at once; None: nothing is written.
 
-    >>> from laconic import Catalogue, DisKernelUCB, Gaussian, grid
-    >>> problem = Catalogue(dim=2, items=6, arms=3)
-    >>> results = compare([DisKernelUCB(Gaussian(gamma=grid(0.1, 1.0)))], problem=problem, clients=3, rounds=4, seeds=2)
-    >>> [group.label for group in results.groups]
-    ['DisKernelUCB gamma=0.1', 'DisKernelUCB gamma=1']
+    Examples:
+        >>> from laconic import Catalogue, DisKernelUCB, Gaussian, grid
+        >>> problem = Catalogue(dim=2, items=6, arms=3)
+        >>> tried = DisKernelUCB(Gaussian(gamma=grid(0.1, 1.0)))
+        >>> results = compare(tried, problem=problem, clients=3, rounds=4, seeds=2)
+        >>> [group.label for group in results.groups]
+        ['DisKernelUCB gamma=0.1', 'DisKernelUCB gamma=1']
     """
     experiment = prepare(algorithms, problem=problem, clients=clients, rounds=rounds, seeds=seeds, runtime=runtime)
     return played(experiment, jobs=jobs, out=out, progress=progress or silent)

@@ -73,7 +73,24 @@ def _after_each(at_sync: NDArray[Any]) -> Ints:
 
 @dataclass(frozen=True)
 class Row:
-    """One run: who, with which parameters, on which seed, and what came of it."""
+    """One run: who, with which parameters, on which seed, and what came of it.
+
+    Attributes:
+        algorithm: Name of the algorithm.
+        params: Its parameters, by name.
+        seed: Seed of the run.
+        regret: Σ of the best mean reward minus that of the chosen arm, over all NT steps.
+        scalars: Numbers sent, both directions, as the paper counts them.
+        bytes: Bytes of all encoded messages, both directions.
+        messages: Messages, both directions.
+        syncs: Exchanges through the server.
+        dictionary: Points of the last dictionary or digest; None where there is none.
+        seconds: Seconds that the run took, without making the arms.
+        curve: Regret and scalars against t, at some hundred steps.
+        certified: What the versions of a digest said of themselves.
+        events: Events of a replayed log that were learnt from; None elsewhere.
+        reward: Their mean reward; None elsewhere.
+    """
 
     algorithm: str
     params: Params
@@ -87,7 +104,7 @@ class Row:
     seconds: float
     curve: Curve = field(repr=False)
     certified: Certified = field(default_factory=lambda: Certified.of(()), repr=False)
-    events: int | None = None  # of a log that was replayed: how many were learnt from, and their mean reward
+    events: int | None = None
     reward: float | None = None
 
     @classmethod
@@ -155,7 +172,17 @@ class Tuning:
 
 @dataclass(frozen=True, repr=False)
 class Results:
-    """All runs of one comparison on one problem: a table where it is shown, a figure where it is plotted."""
+    """All runs of one comparison on one problem: a table where it is shown, a figure where it is plotted.
+
+    Attributes:
+        problem: Name of the problem.
+        problem_params: Its parameters, by name.
+        clients: Clients N that learnt together.
+        rounds: Rounds T, in each of which every client acted once.
+        dim: Features d of an arm.
+        rows: One `Row` for each run that has finished.
+        tuning: How settings were chosen, where only the best of each algorithm were kept; None where all were.
+    """
 
     problem: str
     problem_params: Params
@@ -163,7 +190,7 @@ class Results:
     rounds: int
     dim: int
     rows: tuple[Row, ...] = ()
-    tuning: Tuning | None = None  # how the settings were chosen, where only some were kept
+    tuning: Tuning | None = None
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:

@@ -40,12 +40,18 @@ class FromFunctionsInstance:
 class FromFunctions:
     """Your own problem: ``mean`` of rows of features, and ``arms`` of (rng, clients) → (clients, arms, d).
 
-    >>> problem = FromFunctions(
-    ...     mean=lambda x: 1 - (x**2).sum(axis=1),
-    ...     arms=lambda rng, clients: rng.uniform(-1, 1, size=(clients, 10, 2)),
-    ... )
-    >>> problem.instance(seed=0, clients=4, rounds=1).round(0).means.shape
-    (4, 10)
+    Args:
+        mean: Function of points (n, d) that gives their mean rewards, (n,).
+        arms: Function of a random generator and the number of clients that gives arms, (clients, arms, d).
+        noise: Standard deviation of the reward around its mean, at least 0.
+
+    Examples:
+        >>> problem = FromFunctions(
+        ...     mean=lambda x: 1 - (x**2).sum(axis=1),
+        ...     arms=lambda rng, clients: rng.uniform(-1, 1, size=(clients, 10, 2)),
+        ... )
+        >>> problem.instance(seed=0, clients=4, rounds=1).round(0).means.shape
+        (4, 10)
     """
 
     mean: Mean

@@ -87,7 +87,15 @@ def _numbers(members: Iterable[int]) -> list[int]:
 
 
 class Server:
-    """The middle of the star. Every call gives an `Outcome`; an error leaves everything as it was."""
+    """The middle of the star. Every call gives an `Outcome`; an error leaves everything as it was.
+
+    Args:
+        plan: The parts that it runs on; its clients' must be the same.
+        members: Numbers of those who are on its roster from the start, each with a link of its own number.
+        term: Random number that the runtime draws whenever it starts a server, so that its starts are told apart.
+        patience: How long a sync waits for its members, and how many must be present.
+        most_members: Largest roster; None: any. Who greets beyond it is refused.
+    """
 
     def __init__(
         self,
@@ -98,10 +106,6 @@ class Server:
         patience: Patience | None = None,
         most_members: int | None = None,
     ) -> None:
-        """A server; ``members`` are on its roster from the start, each with a link of its own number.
-
-        ``term`` is a random number that the runtime draws whenever it starts a server.
-        """
         require_plan(plan)
         numbers = _numbers(members)
         require_number("term", term)

@@ -86,9 +86,10 @@ class Sample:
 def pilot(problem: Problem, *, interactions: int = 500, seed: int = 0) -> Sample:
     """What one client that chooses uniformly at random would see of a problem.
 
-    >>> from laconic import Cosine
-    >>> pilot(Cosine(dim=3), interactions=7).points.shape
-    (7, 3)
+    Examples:
+        >>> from laconic import Cosine
+        >>> pilot(Cosine(dim=3), interactions=7).points.shape
+        (7, 3)
     """
     require_whole("interactions", interactions, least=2)
     limits = getattr(problem, "limits", None)
