@@ -354,7 +354,9 @@ class LaconicUCB:
     exploration: Exploration = field(default_factory=UCB)
 
     equation: ClassVar[str] = "argmax μ + ασ̂, exact μ, σ̂ of weighted atoms; ask when Σ σ̂²_last(x_s) > δ·d_eff/N"
-    sends: ClassVar[str] = "each own point up once, a byte a coordinate; atoms that are new, weights and the mean down"
+    sends: ClassVar[str] = (
+        "each own point up once, one byte for each coordinate; atoms that are new, weights and the mean down"
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
@@ -458,7 +460,7 @@ class AskServer:
 
     equation: ClassVar[str] = "argmax μ + ασ, exact μ and σ over the points of all clients, by the server"
     sends: ClassVar[str] = (
-        "a decision: the arms up, a byte a coordinate (ids of those sent before), the choice down, the reward up"
+        "each decision: the arms up, a byte for a coordinate (ids of those sent before), the choice down, the reward up"
     )
 
     def __post_init__(self) -> None:

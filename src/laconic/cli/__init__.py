@@ -1,4 +1,4 @@
-"""The command line: one file a command, and what all of them do about errors.
+"""The command line: one file for each command, and what all of them do about errors.
 
 Nothing slow is imported before a command needs it, so that ``--help`` and completion answer at once.
 """

@@ -185,5 +185,7 @@ Choices = Annotated[
         help="Keep the chosen arm of every step, one array per ALGORITHM/SEED; every run is made for that.",
     ),
 ]
-Json = Annotated[bool, _option("--json", panel=OUTPUT, help="Print one JSON object, a row a run, and nothing else.")]
+Json = Annotated[
+    bool, _option("--json", panel=OUTPUT, help="Print one JSON object, one row for each run, and nothing else.")
+]
 Quiet = Annotated[bool, _option("--quiet", "-q", panel=OUTPUT, help="Show no progress.")]

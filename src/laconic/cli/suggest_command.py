@@ -21,7 +21,7 @@ def suggest(
         typer.Argument(
             metavar="PROBLEM|FILE",
             help="A name that [bold]laconic list[/] shows, or an [bold].npz[/], [bold].csv[/] or [bold].parquet[/] "
-            "with a point a row.",
+            "with one point in each row.",
             autocompletion=complete.problems,
         ),
     ],

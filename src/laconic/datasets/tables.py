@@ -1,4 +1,4 @@
-"""Tables with one row an example: numbers as numbers, words as categories, read a block at a time."""
+"""Tables with one row for each example: numbers as numbers, words as categories, read a block at a time."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def sniff_table(source: Source) -> tuple[str, list[list[str]]]:
     """The separator, and the fields of the first two lines that are not blank."""
     lines = [line for line in first_lines(head(source), label=str(source)) if line.strip()][:2]
     if not lines:
-        raise ProblemError(f"{source} is empty; try a table with one row an example")
+        raise ProblemError(f"{source} is empty; try a table with one row for each example")
     separator = next((each for each in SEPARATORS if len(split(lines[0], each)) > 1), None)
     if separator is None:
         raise ProblemError(f"{source}:1: one field only in {short(lines[0])}; try commas or tabs between fields")
@@ -104,7 +104,7 @@ def read_table(sources: Sequence[Source], *, shape: Shape, names: Sequence[str])
             for place, column in columns.items():
                 column.add([row[place].strip() for row in block], lines=lines, label=str(source))
         if not count:
-            raise ProblemError(f"{source} holds no row; try a table with one row an example")
+            raise ProblemError(f"{source} holds no row; try a table with one row for each example")
     return [column.done(label=str(sources[0])) for column in columns.values()]
 
 

@@ -112,7 +112,7 @@ class Frontier:
         return tuple(sorted((each for each in self.points if _on_the_line(each)), key=lambda each: each.bytes))
 
     def table(self) -> Table:
-        """One line a setting."""
+        """One line for each setting."""
         headers = ("setting", "regret", "bytes", "best", "round trip")
         return Table(headers, tuple(map(_cells, self.points)), caption=self.results.title(), ranks=(0, 0, 0, 0, 1))
 

@@ -1,4 +1,4 @@
-"""Results: one row a run, with its curve; grouped into a table, drawn, and kept in Parquet."""
+"""Results: one row for each run, with its curve; grouped into a table, drawn, and kept in Parquet."""
 
 from __future__ import annotations
 
@@ -235,7 +235,7 @@ class Results:
         return {name: over for name, over in found.items() if over}
 
     def table(self) -> Table:
-        """One line a group: means over seeds, and for regret the standard deviation.
+        """One line for each group: means over seeds, and for regret the standard deviation.
 
         Of a log that was replayed it also says how many events were used, and their mean reward.
         """
@@ -301,13 +301,13 @@ class Results:
         return storage.read(path)
 
     def to_pandas(self) -> Any:
-        """A ``pandas.DataFrame`` with a line a run and a column a parameter; curves are in `to_parquet`."""
+        """A ``pandas.DataFrame``: one line for each run, one column for each parameter; `to_parquet` has curves."""
         from laconic.experiments.frames import to_pandas
 
         return to_pandas(self)
 
     def to_polars(self) -> Any:
-        """A ``polars.DataFrame`` with a line a run and a column a parameter; curves are in `to_parquet`."""
+        """A ``polars.DataFrame``: one line for each run, one column for each parameter; `to_parquet` has curves."""
         from laconic.experiments.frames import to_polars
 
         return to_polars(self)

@@ -46,7 +46,7 @@ class Instance(Protocol):
 
 @runtime_checkable
 class Problem(Protocol):
-    """A family of instances, one a seed."""
+    """A family of instances, one for each seed."""
 
     def instance(self, *, seed: int, clients: int, rounds: int) -> Instance:
         """The instance that all algorithms of this seed play."""

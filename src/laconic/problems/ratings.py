@@ -188,7 +188,7 @@ class _Ratings:
 
 @dataclass(frozen=True)
 class Ratings(_Ratings):
-    """Your own ratings: CSV, TSV, ``::``, JSON lines or Parquet with a user, an item and a rating a row.
+    """Your own ratings: CSV, TSV, ``::``, JSON lines or Parquet with a user, an item and a rating in each row.
 
     Args:
         file: The file of ratings.

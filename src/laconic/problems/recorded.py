@@ -245,7 +245,7 @@ def _checked(arms: object, *, means: object, noise: object, mask: object) -> tup
     noises = finite_array("noise", noise, ndim=1)
     if not len(sets) == len(paid) == len(noises):
         sizes = f"arms {len(sets)}, means {len(paid)}, noise {len(noises)}"
-        raise InputError(f"steps differ between arrays ({sizes}); try one row a step in each")
+        raise InputError(f"steps differ between arrays ({sizes}); try one row for each step in each")
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused below, with its place
         rewards = paid + noises[:, None]
     return check_rows(sets, means=paid, rewards=rewards, mask=mask, row="step"), noises

@@ -76,7 +76,7 @@ class FromFunctions:
         """The arms of a round."""
         arms = _returned("arms", self.arms(rng, clients), ndim=3)
         if len(arms) != clients:
-            raise ProblemError(f"arms() returned shape {arms.shape} for {clients} clients; try one row a client")
+            raise ProblemError(f"arms() returned shape {arms.shape} for {clients} clients; try one row for each client")
         return arms
 
     def means(self, arms: Floats) -> Floats:
@@ -84,7 +84,7 @@ class FromFunctions:
         rows = arms.reshape(-1, arms.shape[2])
         means = _returned("mean", self.mean(rows), ndim=1)
         if len(means) != len(rows):
-            raise ProblemError(f"mean() returned {len(means)} numbers for {len(rows)} points; try one number a row")
+            raise ProblemError(f"mean() returned {len(means)} numbers for {len(rows)} points; try one for each row")
         return means.reshape(arms.shape[:2])
 
 

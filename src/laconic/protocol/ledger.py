@@ -101,7 +101,7 @@ class Sizes(NamedTuple):
 
 
 class _Mailing(NamedTuple):
-    """One message a client in one phase of a sync."""
+    """One message for each client in one phase of a sync."""
 
     epoch: int
     phase: str

@@ -24,7 +24,7 @@ KINDS = (".npz", ".csv", ".parquet")
 def read_sample(path: str | PathLike[str], *, reward: str | None = None) -> Sample:
     """The points of a file, and its rewards where it has a column ``reward``, or the one that is named.
 
-    An archive holds X (n × d) and perhaps y (n); a table has a column a feature.
+    An archive holds X (n × d) and perhaps y (n); a table has one column for each feature.
     """
     file = Path(path).expanduser()
     if not file.is_file():
@@ -63,7 +63,7 @@ def _table(columns: Mapping[str, Floats], *, reward: str | None) -> Sample:
     wanted = reward or (REWARD if REWARD in columns else None)
     features = {name: values for name, values in columns.items() if name != wanted}
     if not features:
-        raise InputError("it has rewards but no features; try a column a feature")
+        raise InputError("it has rewards but no features; try one column for each feature")
     for name, values in columns.items():
         odd = np.flatnonzero(~(np.abs(values) < MOST))
         if len(odd):
@@ -79,7 +79,7 @@ def _csv(file: Path) -> dict[str, Floats]:
     except LaconicError as error:
         if "one field only" not in str(error):
             raise
-        raise InputError("it has one column only; try a column a feature, separated by commas") from None
+        raise InputError("it has one column only; try one column for each feature, separated by commas") from None
     header = not any(_is_number(field) for field in first)
     names = first if header else [str(number) for number in range(1, len(first) + 1)]
     if len(set(names)) < len(names):
