@@ -55,3 +55,49 @@ def test_the_citation_and_the_changes_name_this_version_and_the_paper() -> None:
     assert f"\nversion: {__version__}\n" in citation
     assert "title: Communication Efficient Distributed Learning for Kernelized Contextual Bandits\n" in citation
     assert f"\n## {__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def readme() -> str:
+    return (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_says_how_to_cite_as_the_citation_file_does() -> None:
+    (entries,) = re.findall(r"^```bibtex\n(.*?)^```$", readme(), flags=re.DOTALL | re.MULTILINE)
+    fields = re.findall(r"^  (\w+) += \{+(.*?)\}+,?$", entries, flags=re.MULTILINE)
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert ("version", __version__) in fields
+    for name in ("booktitle", "note", "license"):
+        assert dict(fields)[name] in citation
+    paper, project = (value for name, value in fields if name == "title")
+    assert f"title: {paper}\n" in citation
+    assert project.startswith("laconic")
+    for author in dict(fields[:2])["author"].split(" and "):
+        family, given = author.split(", ")
+        assert f"- family-names: {family}\n        given-names: {given}\n" in citation
+
+
+def number(cell: str) -> float:
+    """The mean in a cell such as ``1,268 ± 32 (α=1)`` or ``14.5 M``."""
+    found = re.match(r"([\d.,]+)(?: ([kM]))?", cell)
+    assert found, cell
+    return float(found[1].replace(",", "")) * {None: 1.0, "k": 1e3, "M": 1e6}[found[2]]
+
+
+def reproduced(title: str) -> dict[str, dict[str, float]]:
+    """A table of docs/reproduction.md, by problem and algorithm."""
+    page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    found = re.search(rf"^\*\*{title}\*\*.*?\n\n(\|.*?)\n\n", page, flags=re.DOTALL | re.MULTILINE)
+    assert found
+    header, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in found[1].splitlines())
+    return {row[0]: dict(zip(header[1:], map(number, row[1:]), strict=True)) for row in rows}
+
+
+def test_the_readme_says_where_the_papers_claim_holds_as_the_reproduction_found_it() -> None:
+    regret, scalars = reproduced("Regret"), reproduced("Scalars sent")
+    shown = re.findall(
+        r"^\| (?:return|are new each time) \| (\w+) \| ([\d.]+) × \| ([\d.]+) × \|$", readme(), re.MULTILINE
+    )
+    assert {problem for problem, *_ in shown} == set(regret)
+    for problem, of_regret, of_scalars in shown:
+        assert of_regret == f"{regret[problem]['Approx'] / regret[problem]['Dis']:.2f}"
+        assert of_scalars == f"{scalars[problem]['Approx'] / scalars[problem]['Dis']:.2f}"

@@ -110,7 +110,9 @@ class DisKernelUCB:
     equation: ClassVar[str] = (
         "argmax μ + ασ, exact μ and σ over all points known; sync when n·ln(det_new/det_last) > D  (Eq. 1, 2)"
     )
-    sends: ClassVar[str] = "raw points: Δ(d+1) scalars up and (N−1)Δ(d+1) down a sync, Δ the new points of all clients"
+    sends: ClassVar[str] = (
+        "raw points: in each sync Δ(d+1) scalars up and (N−1)Δ(d+1) down, Δ the number of new points of all clients"
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
@@ -158,7 +160,7 @@ class OneKernelUCB:
     equation: ClassVar[str] = (
         "argmax μ + ασ, exact μ and σ over the points of all clients; sync after every interaction"
     )
-    sends: ClassVar[str] = "each point to everyone: N(d+1) scalars an interaction"
+    sends: ClassVar[str] = "each point to everyone: N(d+1) scalars for each interaction"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
@@ -235,7 +237,7 @@ class DisLinUCB:
     exploration: Exploration = field(default_factory=UCB)
 
     equation: ClassVar[str] = "argmax μ + ασ of ridge regression on x; sync when n·ln(det A_new/det A_last) > D"
-    sends: ClassVar[str] = "(ΔA, Δb) up and (A, b) down: 2N(d²+d) scalars a sync"
+    sends: ClassVar[str] = "(ΔA, Δb) up and (A, b) down: 2N(d²+d) scalars in each sync"
 
     def __post_init__(self) -> None:
         _check_common(self.lam, self.alpha, self.exploration)
@@ -285,7 +287,7 @@ class ApproxDisKernelUCB:
 
     equation: ClassVar[str] = "argmax μ̃ + ασ̃ in the span of a dictionary S; sync when Σ σ̃²_last(x_s) > D  (Eq. 3, 4)"
     sends: ClassVar[str] = (
-        "a sync: sampled points Σ|S_i|(d+1) up, dictionary N·|S|(d+1) down, statistics N(r²+r) up and N(r²+r) down"
+        "in each sync: sampled points Σ|S_i|(d+1) up, dictionary N·|S|(d+1) down, statistics N(r²+r) up and as much down"
     )
 
     def __post_init__(self) -> None:

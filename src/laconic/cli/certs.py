@@ -19,7 +19,7 @@ def certs(
         list[str] | None,
         typer.Option("--host", metavar="HOST", help="A name or address of the coordinator's machine; repeatable."),
     ] = None,
-    days: Annotated[int, typer.Option("--days", metavar="DAYS", help="How long certificates are good.")] = 365,
+    days: Annotated[int, typer.Option("--days", metavar="DAYS", help="Days for which certificates are valid.")] = 365,
     renew: Annotated[bool, typer.Option("--renew", help="Make new ones also for names that have one.")] = False,
 ) -> None:
     """Make a local authority (ca.crt, ca.key), and NAME.crt and NAME.key for a coordinator and each agent.

@@ -24,8 +24,10 @@ LACONIC = [sys.executable, "-c", "from laconic.cli import main; main()"]
 def demo_federation(
     agents: Annotated[int, typer.Option("--agents", metavar="N", help="Agent processes.")] = 8,
     rounds: Annotated[int, typer.Option("--rounds", metavar="T", help="Rounds that each agent plays.")] = 100,
-    seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="Of the problem.")] = 0,
-    pause: Annotated[float, typer.Option("--pause", metavar="SECONDS", help="Between two rounds of an agent.")] = 0.05,
+    seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="Seed of the problem.")] = 0,
+    pause: Annotated[
+        float, typer.Option("--pause", metavar="SECONDS", help="Seconds between two rounds of an agent.")
+    ] = 0.05,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Try a federation here: agents learn together over gRPC, one is killed in the middle and brought back.

@@ -49,8 +49,8 @@ Preset = Annotated[
         "--preset",
         panel=LEARNING,
         metavar="PAPER",
-        help="Algorithms with the settings of a paper instead of the defaults: [bold]li2022[/]. What it has not "
-        "has the defaults.",
+        help="Algorithms with the settings of a paper instead of the defaults: [bold]li2022[/]. What the paper "
+        "does not say has its default.",
     ),
 ]
 SweptAlgorithms = Annotated[list[str] | None, _algorithms(default="all, on all wires, over all knobs")]

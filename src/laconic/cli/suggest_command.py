@@ -28,22 +28,26 @@ def suggest(
     reward: Annotated[
         str | None,
         typer.Option(
-            "--reward", metavar="COLUMN", help="The column of a file with rewards; reward where there is one."
+            "--reward", metavar="COLUMN", help="The column of rewards in a file. Without it, a column named reward."
         ),
     ] = None,
     kernel: Annotated[
         str,
-        typer.Option("--kernel", metavar="NAME", help="Whose scale is to be chosen.", autocompletion=complete.kernels),
+        typer.Option(
+            "--kernel", metavar="NAME", help="The kernel whose scale is chosen.", autocompletion=complete.kernels
+        ),
     ] = "Gaussian",
     clients: Annotated[int, typer.Option("--clients", "-N", metavar="N", help="Clients that learn together.")] = 50,
-    traffic: Annotated[int, typer.Option("--traffic", metavar="COUNT", help="Interactions of one client a day.")] = 100,
+    traffic: Annotated[
+        int, typer.Option("--traffic", metavar="COUNT", help="Interactions of one client in a day.")
+    ] = 100,
     sample: Annotated[
         int,
         typer.Option(
-            "--sample", metavar="COUNT", help="Random choices of a pilot, or rows that are drawn from a file at most."
+            "--sample", metavar="COUNT", help="Random choices of a pilot; of a file, the most rows that are used."
         ),
     ] = SAMPLE,
-    seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="Of the pilot and of all draws.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="Seed of the pilot and of all draws.")] = 0,
     out: Annotated[
         Path | None,
         typer.Option(
