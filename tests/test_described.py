@@ -55,6 +55,13 @@ def test_a_parameter_without_a_text_is_noticed() -> None:
     assert described.parameters("Nothing is said of gamma.") == {}
 
 
+def test_what_a_class_inherits_is_said_of_it_too() -> None:
+    class Own(laconic.Gaussian):
+        """A kernel that says nothing of its width."""
+
+    assert described.inherited(Own) == described.parameters(laconic.Gaussian.__doc__) != {}
+
+
 @pytest.mark.parametrize("name", ["kernel", "lam", "alpha", "exploration", "ranges", "D", "dtype"])
 def test_what_several_algorithms_take_is_said_alike(name: str) -> None:
     algorithms = [each for each in registry.algorithms().values() if name in taken(each)]

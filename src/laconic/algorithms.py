@@ -287,7 +287,7 @@ class ApproxDisKernelUCB:
 
     equation: ClassVar[str] = "argmax μ̃ + ασ̃ in the span of a dictionary S; sync when Σ σ̃²_last(x_s) > D  (Eq. 3, 4)"
     sends: ClassVar[str] = (
-        "in each sync: sampled points Σ|S_i|(d+1) up, dictionary N·|S|(d+1) down, statistics N(r²+r) up and as much down"
+        "each sync: sampled points Σ|S_i|(d+1) up, dictionary N·|S|(d+1) down, statistics N(r²+r) up and as much down"
     )
 
     def __post_init__(self) -> None:

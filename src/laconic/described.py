@@ -34,6 +34,12 @@ def parameters(docstring: str | None) -> dict[str, str]:
     return {name: " ".join(text.split()) for name, text in _ENTRY.findall(entries)}
 
 
+def inherited(kind: object) -> dict[str, str]:
+    """The text of each parameter of a class; what its own docstring leaves out, those of its bases may say."""
+    texts = [parameters(each.__doc__) for each in reversed(getattr(kind, "__mro__", (kind,)))]
+    return {name: text for each in texts for name, text in each.items()}
+
+
 def said_of(where: str, name: str) -> str:
     """The text of one parameter of ``module:Class`` or ``module:function``, without importing the module."""
     return _described_in(*where.split(":"))[name]

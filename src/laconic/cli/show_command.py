@@ -64,7 +64,7 @@ def _page(kind: Kind, listed: str, found: Any) -> dict[str, Any]:
     page = {"name": listed, "kind": kind, "summary": summary(found)}
     page |= {key: getattr(found, key) for key in ("equation", "sends") if hasattr(found, key)}
     parameters = _parameters(found)
-    said = described.parameters(found.__doc__)
+    said = described.inherited(found)
     meanings = {name: said[name] for name in parameters if name in said}
     return page | {"parameters": parameters, "needed": _needed(found), "meanings": meanings}
 
