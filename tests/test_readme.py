@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from laconic import __version__, defaults
 from laconic.experiments.folder import CERTIFICATES, CONFIG, FIGURES, RESULTS
 from laconic.experiments.results import HEADERS
-from laconic.report.table import Table
+from laconic.report.table import Table, amount
 
 ROOT = Path(__file__).parent.parent
 
@@ -101,3 +102,19 @@ def test_the_readme_says_where_the_papers_claim_holds_as_the_reproduction_found_
     for problem, of_regret, of_scalars in shown:
         assert of_regret == f"{regret[problem]['Approx'] / regret[problem]['Dis']:.2f}"
         assert of_scalars == f"{scalars[problem]['Approx'] / scalars[problem]['Dis']:.2f}"
+
+
+def test_the_readme_says_what_its_snippet_finds_and_that_the_recommended_method_wins() -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```$", readme(), flags=re.DOTALL | re.MULTILINE)
+    (snippet,) = [each for each in blocks if "best = " in each]
+    namespace: dict[str, Any] = {}
+    exec(snippet, namespace)
+    ours, raw, alone = namespace["best"].groups
+    said = [f"{each.mean('regret'):.1f} ± {each.sd('regret'):.1f}" for each in (ours, raw, alone)]
+    sent = [amount(each.mean("bytes"), "B") for each in (ours, raw)]
+    assert (
+        f"{ours.algorithm} then has a regret of {said[0]} for {sent[0]}, {raw.algorithm} {said[1]} for {sent[1]}, "
+        f"and {alone.algorithm}, which sends nothing, {said[2]}."
+    ) in readme()
+    assert ours.mean("regret") < raw.mean("regret") < alone.mean("regret")
+    assert ours.mean("bytes") < raw.mean("bytes") / 10
