@@ -111,7 +111,7 @@ def test_the_readme_says_what_its_snippet_finds_and_that_the_recommended_method_
     exec(snippet, namespace)
     ours, raw, alone = namespace["best"].groups
     said = [f"{each.mean('regret'):.1f} ± {each.sd('regret'):.1f}" for each in (ours, raw, alone)]
-    sent = [amount(each.mean("bytes"), "B") for each in (ours, raw)]
+    sent = [amount(each.mean("bytes"), unit="B") for each in (ours, raw)]
     assert (
         f"{ours.algorithm} then has a regret of {said[0]} for {sent[0]}, {raw.algorithm} {said[1]} for {sent[1]}, "
         f"and {alone.algorithm}, which sends nothing, {said[2]}."

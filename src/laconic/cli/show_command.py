@@ -104,7 +104,7 @@ def _text(page: dict[str, Any]) -> str:
     lines += [""] if len(lines) > 3 else []
     lines += ["parameters"] if page["parameters"] else ["no parameters"]
     for name, value in page["parameters"].items():
-        lines.append(f"  {name}  {'(needed)' if name in page['needed'] else value}")
+        lines += _wrapped("(needed)" if name in page["needed"] else str(value), first=f"  {name}  ")
         lines += _wrapped(page["meanings"].get(name, ""), first="      ")
     return "\n".join(lines)
 
