@@ -18,7 +18,7 @@ ONE_THREAD := MPLBACKEND=Agg OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_TH
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help venv demo test lint types layers browser tests soak faults bench judged docs lock clean
+.PHONY: help venv demo test lint types layers browser tests soak faults tutorial bench judged docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
@@ -79,6 +79,9 @@ faults: venv ## real processes of a federation under every fault, then killed at
 	$(ONE_THREAD) $(BIN)/pytest tests/service
 	$(ONE_THREAD) $(BIN)/python -m tests.service.soak $(FAULTS)
 
+tutorial: venv ## run the notebook of the tutorial, and keep what it shows in it
+	$(ONE_THREAD) $(BIN)/python -m tools.notebook docs/tutorial.ipynb
+
 bench: venv ## run benchmarks/ (BENCH="..." passes options)
 	$(ONE_THREAD) $(BIN)/python -m benchmarks $(BENCH)
 
@@ -92,6 +95,7 @@ $(DOCS)/.installed: requirements/docs.txt
 
 docs: $(DOCS)/.installed ## build the documentation in site/
 	$(DOCS)/bin/mkdocs build --strict --quiet
+	@$(DOCS)/bin/python -m tools.offline site
 	@echo "open site/index.html"
 
 lock: ## resolve requirements/*.txt anew, with hashes, for every supported Python and platform
@@ -106,4 +110,4 @@ lock: ## resolve requirements/*.txt anew, with hashes, for every supported Pytho
 
 clean: ## remove everything made here
 	rm -rf $(VENV) $(LOCKENV) $(DOCS) site demo judged shop-state build dist .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	find src tests benchmarks docs examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	find src tests benchmarks docs examples tools -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -12,9 +12,12 @@ from typing import Any
 
 import pytest
 
+import laconic
 from laconic import Client, DisKernelUCB, LaconicUCB, registry
 from laconic.canonical import table_bytes
 from laconic.errors import InputError
+from laconic.experiments.config import ConfigFile
+from laconic.experiments.spec import SpecFile, read_spec
 from laconic.protocol import messages
 from laconic.protocol.codec import Codec
 from laconic.protocol.digests import Digest
@@ -22,6 +25,7 @@ from laconic.protocol.phases import Phase
 from laconic.protocol.server import SERVER_TRANSITIONS, ServerState
 from laconic.protocol.session import TRANSITIONS, ClientState, Local
 from laconic.randomness import Role
+from tools import notebook, offline
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -218,6 +222,69 @@ def test_everything_that_the_reference_describes_is_in_the_code() -> None:
         resolve(name)
 
 
+def in_reference() -> set[str]:
+    page = text("reference.md")
+    homes = re.findall(r"^::: laconic\.(\S+)$", page, flags=re.MULTILINE)
+    members = re.findall(r"^      members: \[(.*?)\]", page, flags=re.MULTILINE)
+    return {home.rpartition(".")[2] for home in homes} | {name for each in members for name in each.split(", ")}
+
+
+def test_everything_public_is_in_the_reference() -> None:
+    service = ["Agent", "Coordinator", "Limits", "Serving", "TLS"]
+    protocol = ["Codec", "Outcome", "Work", "Growth", "WithAsk", "FloatWire", "Int8Wire"]
+    assert sorted({*laconic.__all__, *service, *protocol} - in_reference()) == []
+
+
+# The format of experiment files
+
+
+def keys_in(page: str) -> list[str]:
+    return re.findall(r"^\| `(\w+)` \|", page, flags=re.MULTILINE)
+
+
+def test_every_key_of_an_experiment_file_is_explained_and_stands_in_the_example(tmp_path: Path) -> None:
+    (example,) = blocks("experiments.md", "toml")
+    fields = {*SpecFile.__struct_fields__}
+    assert set(tomllib.loads(example)) == fields
+    assert {*keys_in(text("experiments.md"))} == fields - {"problem", "algorithms", "sensitivity"}
+    for table_name in ("`[problem]`", "`[[algorithms]]`", "`[[sensitivity]]`"):
+        assert f"## {table_name}\n" in text("experiments.md")
+    file = tmp_path / "shops.toml"
+    file.write_text(example, encoding="utf-8")
+    spec = read_spec(file)
+    assert spec.experiment().clients == 5
+    assert [type(each).__name__ for each in spec.algorithms] == ["LaconicUCB", "DisKernelUCB"]
+    only_run = [line.partition(" ")[0].strip("[]") for line in example.splitlines() if "run only" in line]
+    assert {*only_run} == fields - {*ConfigFile.__struct_fields__}
+
+
+# The tutorial
+
+
+def steady(outputs: list[Any], *, timed: bool) -> str:
+    """What outputs say, without the seconds at the end of the lines of a table of runs."""
+    said = notebook.text_of(outputs)
+    return re.sub(r" +[\d.]+$", "", said, flags=re.MULTILINE) if timed else said
+
+
+def test_the_tutorial_runs_and_shows_what_is_kept_in_it() -> None:
+    tutorial = notebook.read(DOCS / "tutorial.ipynb")
+    for cell, outputs in zip(notebook.code_cells(tutorial), notebook.run(tutorial), strict=True):
+        timed = "timed" in cell["metadata"].get("tags", ())
+        assert steady(outputs, timed=timed) == steady(cell["outputs"], timed=timed), "try make tutorial"
+        assert len(notebook.figures_of(outputs)) == len(notebook.figures_of(cell["outputs"]))
+
+
+def test_the_tutorials_page_has_its_words_its_output_and_its_figures() -> None:
+    tutorial = notebook.read(DOCS / "tutorial.ipynb")
+    page, figures = notebook.as_page(tutorial, name="tutorial")
+    assert len(figures) == page.count("![") >= 2
+    assert all(data.startswith(b"\x89PNG") for data in figures.values())
+    for cell in tutorial["cells"]:
+        assert "".join(cell["source"]) in page
+    assert "## What goes over the wire" in page
+
+
 # Figures
 
 
@@ -273,7 +340,7 @@ def test_what_another_package_declares_is_found_by_name(tmp_path: Path, monkeypa
 
 
 def links(page: str) -> list[tuple[str, str]]:
-    return re.findall(r"\]\(([\w-]+\.md)(?:#([\w-]+))?\)", text(page))
+    return re.findall(r"\]\(([\w-]+\.(?:md|ipynb))(?:#([\w-]+))?\)", text(page))
 
 
 def anchors(page: str) -> set[str]:
@@ -283,14 +350,41 @@ def anchors(page: str) -> set[str]:
 
 def test_every_page_is_in_the_navigation() -> None:
     listed = re.findall(r"^  - (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE)
-    assert sorted(listed) == sorted(path.name for path in DOCS.glob("*.md")), "add pages to nav in mkdocs.yml"
+    pages = [*(path.name for path in DOCS.glob("*.md")), *(f"{path.stem}.md" for path in DOCS.glob("*.ipynb"))]
+    assert sorted(listed) == sorted(pages), "add pages to nav in mkdocs.yml"
 
 
-@pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("*.md")))
+@pytest.mark.parametrize("page", sorted(path.name for path in (*DOCS.glob("*.md"), *DOCS.glob("*.ipynb"))))
 def test_every_link_between_pages_leads_somewhere(page: str) -> None:
     for target, anchor in links(page):
         assert (DOCS / target).is_file(), f"docs/{page} links to {target}, which is not there"
         assert not anchor or anchor in anchors(target), f"docs/{page} links to {target}#{anchor}, which is not there"
+
+
+def test_the_index_leads_to_every_page() -> None:
+    pages = {path.name for path in (*DOCS.glob("*.md"), *DOCS.glob("*.ipynb"))} - {"index.md"}
+    assert {target for target, _ in links("index.md")} == pages
+
+
+def test_a_site_that_loads_from_elsewhere_or_leads_nowhere_is_noticed(tmp_path: Path) -> None:
+    good = '<link rel="stylesheet" href="a.css"><img src="a.png"><a href="https://example.org/">elsewhere</a>'
+    (tmp_path / "index.html").write_text(good, encoding="utf-8")
+    (tmp_path / "a.css").write_text("body { color: black }", encoding="utf-8")
+    (tmp_path / "a.png").write_bytes(b"")
+    assert offline.complaints(tmp_path) == []
+    for wrong in (
+        '<script src="https://example.org/a.js"></script>',
+        '<link rel="stylesheet" href="//example.org/a.css">',
+        '<link rel="preconnect" href="https://example.org">',
+        '<img src="https://example.org/a.png">',
+        '<a href="folder/">a folder, of which a browser shows no page</a>',
+        '<img src="missing.png">',
+    ):
+        (tmp_path / "index.html").write_text(good + wrong, encoding="utf-8")
+        assert len(offline.complaints(tmp_path)) == 1, wrong
+    (tmp_path / "index.html").write_text(good, encoding="utf-8")
+    (tmp_path / "a.css").write_text("@import 'https://example.org/b.css'; p { src: url(//example.org/c) }")
+    assert len(offline.complaints(tmp_path)) == 2
 
 
 def test_make_help_lists_every_target_that_is_for_people() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 from laconic import __version__, defaults
 from laconic.experiments.folder import CERTIFICATES, CONFIG, FIGURES, RESULTS
 from laconic.experiments.results import HEADERS
-from laconic.report.table import Table
+from laconic.report.table import Table, amount
 
 ROOT = Path(__file__).parent.parent
 
@@ -55,3 +56,65 @@ def test_the_citation_and_the_changes_name_this_version_and_the_paper() -> None:
     assert f"\nversion: {__version__}\n" in citation
     assert "title: Communication Efficient Distributed Learning for Kernelized Contextual Bandits\n" in citation
     assert f"\n## {__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def readme() -> str:
+    return (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_says_how_to_cite_as_the_citation_file_does() -> None:
+    (entries,) = re.findall(r"^```bibtex\n(.*?)^```$", readme(), flags=re.DOTALL | re.MULTILINE)
+    fields = re.findall(r"^  (\w+) += \{+(.*?)\}+,?$", entries, flags=re.MULTILINE)
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert ("version", __version__) in fields
+    for name in ("booktitle", "note", "license"):
+        assert dict(fields)[name] in citation
+    paper, project = (value for name, value in fields if name == "title")
+    assert f"title: {paper}\n" in citation
+    assert project.startswith("laconic")
+    for author in dict(fields[:2])["author"].split(" and "):
+        family, given = author.split(", ")
+        assert f"- family-names: {family}\n        given-names: {given}\n" in citation
+
+
+def number(cell: str) -> float:
+    """The mean in a cell such as ``1,268 ± 32 (α=1)`` or ``14.5 M``."""
+    found = re.match(r"([\d.,]+)(?: ([kM]))?", cell)
+    assert found, cell
+    return float(found[1].replace(",", "")) * {None: 1.0, "k": 1e3, "M": 1e6}[found[2]]
+
+
+def reproduced(title: str) -> dict[str, dict[str, float]]:
+    """A table of docs/reproduction.md, by problem and algorithm."""
+    page = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+    found = re.search(rf"^\*\*{title}\*\*.*?\n\n(\|.*?)\n\n", page, flags=re.DOTALL | re.MULTILINE)
+    assert found
+    header, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in found[1].splitlines())
+    return {row[0]: dict(zip(header[1:], map(number, row[1:]), strict=True)) for row in rows}
+
+
+def test_the_readme_says_where_the_papers_claim_holds_as_the_reproduction_found_it() -> None:
+    regret, scalars = reproduced("Regret"), reproduced("Scalars sent")
+    shown = re.findall(
+        r"^\| (?:return|are new each time) \| (\w+) \| ([\d.]+) × \| ([\d.]+) × \|$", readme(), re.MULTILINE
+    )
+    assert {problem for problem, *_ in shown} == set(regret)
+    for problem, of_regret, of_scalars in shown:
+        assert of_regret == f"{regret[problem]['Approx'] / regret[problem]['Dis']:.2f}"
+        assert of_scalars == f"{scalars[problem]['Approx'] / scalars[problem]['Dis']:.2f}"
+
+
+def test_the_readme_says_what_its_snippet_finds_and_that_the_recommended_method_wins() -> None:
+    blocks = re.findall(r"^```python\n(.*?)^```$", readme(), flags=re.DOTALL | re.MULTILINE)
+    (snippet,) = [each for each in blocks if "best = " in each]
+    namespace: dict[str, Any] = {}
+    exec(snippet, namespace)
+    ours, raw, alone = namespace["best"].groups
+    said = [f"{each.mean('regret'):.1f} ± {each.sd('regret'):.1f}" for each in (ours, raw, alone)]
+    sent = [amount(each.mean("bytes"), unit="B") for each in (ours, raw)]
+    assert (
+        f"{ours.algorithm} then has a regret of {said[0]} for {sent[0]}, {raw.algorithm} {said[1]} for {sent[1]}, "
+        f"and {alone.algorithm}, which sends nothing, {said[2]}."
+    ) in readme()
+    assert ours.mean("regret") < raw.mean("regret") < alone.mean("regret")
+    assert ours.mean("bytes") < raw.mean("bytes") / 10

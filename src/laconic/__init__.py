@@ -1,10 +1,11 @@
 """Kernel bandits that learn together and say little.
 
->>> from laconic import ApproxDisKernelUCB, DisKernelUCB, Gaussian, compare
->>> k = Gaussian(gamma=1.0)
->>> results = compare([DisKernelUCB(k), ApproxDisKernelUCB(k)], problem="catalogue", clients=4, rounds=10, seeds=1)
->>> [row.algorithm for row in results.rows]
-['DisKernelUCB', 'ApproxDisKernelUCB']
+Examples:
+    >>> from laconic import DisKernelUCB, Gaussian, LaconicUCB, compare
+    >>> k = Gaussian(gamma=1.0)
+    >>> results = compare([LaconicUCB(k), DisKernelUCB(k)], problem="catalogue", clients=4, rounds=10, seeds=1)
+    >>> [row.algorithm for row in results.rows]
+    ['LaconicUCB', 'DisKernelUCB']
 """
 
 from __future__ import annotations

@@ -98,8 +98,20 @@ def _confidence(alpha: Alpha) -> Confidence:
 class DisKernelUCB:
     """Exact kernel UCB; raw points are shared when a client's determinant has grown enough (Alg. 1).
 
-    With ``together=False`` a client whose trigger fires sends its own points up and is sent those of others that it
-    lacks; nobody else takes part.
+    Args:
+        kernel: Similarity of two points: a kernel of laconic, one of scikit-learn, or any callable k(X, Y).
+        D: Threshold D of the sync trigger, at least 0. Raising it means fewer syncs: less is sent, and beliefs are
+            older.
+        lam: Ridge λ, above 0. Raising it trusts single observations less and smooths more.
+        alpha: Weight α of σ in the index μ + ασ: a number of at least 0, or Theory() for the paper's schedule. Raising
+            it explores more.
+        dtype: Precision of the belief: float64, or float32, which halves memory and time and costs digits.
+        together: True: all members sync at once. False: each client alone sends up its points and is sent those that it
+            lacks.
+        wire: Numbers in which points and rewards travel: float64, float32, float16, or int8 (a byte for a coordinate
+            where that is enough). Fewer bits send less and round more.
+        exploration: How an arm is chosen given μ and ασ of each: UCB(), Thompson(), Softmax(), EpsilonFloor() or
+            Greedy().
     """
 
     kernel: KernelLike = field(default_factory=Gaussian)
@@ -114,7 +126,9 @@ class DisKernelUCB:
     equation: ClassVar[str] = (
         "argmax μ + ασ, exact μ and σ over all points known; sync when n·ln(det_new/det_last) > D  (Eq. 1, 2)"
     )
-    sends: ClassVar[str] = "raw points: Δ(d+1) scalars up and (N−1)Δ(d+1) down a sync, Δ the new points of all clients"
+    sends: ClassVar[str] = (
+        "raw points: in each sync Δ(d+1) scalars up and (N−1)Δ(d+1) down, Δ the number of new points of all clients"
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
@@ -139,7 +153,19 @@ class DisKernelUCB:
 
 @dataclass(frozen=True)
 class OneKernelUCB:
-    """Exact kernel UCB with every point shared with everyone at once: the least regret, the most communication."""
+    """Exact kernel UCB with every point shared with everyone at once: the least regret, the most communication.
+
+    Args:
+        kernel: Similarity of two points: a kernel of laconic, one of scikit-learn, or any callable k(X, Y).
+        lam: Ridge λ, above 0. Raising it trusts single observations less and smooths more.
+        alpha: Weight α of σ in the index μ + ασ: a number of at least 0, or Theory() for the paper's schedule. Raising
+            it explores more.
+        dtype: Precision of the belief: float64, or float32, which halves memory and time and costs digits.
+        wire: Numbers in which points and rewards travel: float64, float32, float16, or int8 (a byte for a coordinate
+            where that is enough). Fewer bits send less and round more.
+        exploration: How an arm is chosen given μ and ασ of each: UCB(), Thompson(), Softmax(), EpsilonFloor() or
+            Greedy().
+    """
 
     kernel: KernelLike = field(default_factory=Gaussian)
     lam: float = LAM
@@ -151,7 +177,7 @@ class OneKernelUCB:
     equation: ClassVar[str] = (
         "argmax μ + ασ, exact μ and σ over the points of all clients; sync after every interaction"
     )
-    sends: ClassVar[str] = "each point to everyone: N(d+1) scalars an interaction"
+    sends: ClassVar[str] = "each point to everyone: N(d+1) scalars for each interaction"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
@@ -173,7 +199,16 @@ class OneKernelUCB:
 
 @dataclass(frozen=True)
 class NKernelUCB:
-    """Exact kernel UCB on each client's own points alone: no communication, the most regret."""
+    """Exact kernel UCB on each client's own points alone: no communication, the most regret.
+
+    Args:
+        kernel: Similarity of two points: a kernel of laconic, one of scikit-learn, or any callable k(X, Y).
+        lam: Ridge λ, above 0. Raising it trusts single observations less and smooths more.
+        alpha: Weight α of σ in the index μ + ασ: a number of at least 0, or Theory() for the paper's schedule. Raising
+            it explores more.
+        exploration: How an arm is chosen given μ and ασ of each: UCB(), Thompson(), Softmax(), EpsilonFloor() or
+            Greedy().
+    """
 
     kernel: KernelLike = field(default_factory=Gaussian)
     lam: float = LAM
@@ -200,7 +235,19 @@ class NKernelUCB:
 
 @dataclass(frozen=True)
 class DisLinUCB:
-    """Linear UCB; d×d statistics are shared when a client's determinant has grown enough."""
+    """Linear UCB; d×d statistics are shared when a client's determinant has grown enough.
+
+    Args:
+        D: Threshold D of the sync trigger, at least 0. Raising it means fewer syncs: less is sent, and beliefs are
+            older.
+        lam: Ridge λ, above 0. Raising it trusts single observations less and smooths more.
+        alpha: Weight α of σ in the index μ + ασ: a number of at least 0, or Theory() for the paper's schedule. Raising
+            it explores more.
+        wire: paper: whole matrices travel, as the paper counts them. compact: triangles in single precision, which take
+            about a fifth of the bytes.
+        exploration: How an arm is chosen given μ and ασ of each: UCB(), Thompson(), Softmax(), EpsilonFloor() or
+            Greedy().
+    """
 
     D: float = D_EXACT
     lam: float = LAM
@@ -209,7 +256,7 @@ class DisLinUCB:
     exploration: Exploration = field(default_factory=UCB)
 
     equation: ClassVar[str] = "argmax μ + ασ of ridge regression on x; sync when n·ln(det A_new/det A_last) > D"
-    sends: ClassVar[str] = "(ΔA, Δb) up and (A, b) down: 2N(d²+d) scalars a sync"
+    sends: ClassVar[str] = "(ΔA, Δb) up and (A, b) down: 2N(d²+d) scalars in each sync"
 
     def __post_init__(self) -> None:
         _check_common(self.lam, self.alpha, self.exploration)
@@ -229,7 +276,24 @@ class DisLinUCB:
 
 @dataclass(frozen=True)
 class ApproxDisKernelUCB:
-    """Nyström kernel UCB; clients agree on a small dictionary and share statistics in its coordinates (Alg. 2)."""
+    """Nyström kernel UCB; clients agree on a small dictionary and share statistics in its coordinates (Alg. 2).
+
+    Args:
+        kernel: Similarity of two points: a kernel of laconic, one of scikit-learn, or any callable k(X, Y).
+        D: Threshold D of the sync trigger, at least 0. Raising it means fewer syncs: less is sent, and beliefs are
+            older.
+        lam: Ridge λ, above 0. Raising it trusts single observations less and smooths more.
+        alpha: Weight α of σ in the index μ + ασ: a number of at least 0, or Theory() for the paper's schedule. Raising
+            it explores more.
+        qbar: Scale q̄ of the sampling, above 0: a point is proposed for the dictionary with probability min(1, q̄σ²).
+            Raising it makes the dictionary larger: more is sent, and less is lost.
+        cold_start: What is known before the first sync. paper: nothing. local: the client's own points, exactly.
+        dtype: Precision of the belief: float64, or float32, which halves memory and time and costs digits.
+        wire: paper: whole matrices travel, as the paper counts them. compact: triangles in single precision, which take
+            about a fifth of the bytes.
+        exploration: How an arm is chosen given μ and ασ of each: UCB(), Thompson(), Softmax(), EpsilonFloor() or
+            Greedy().
+    """
 
     kernel: KernelLike = field(default_factory=Gaussian)
     D: float = D_NYSTROM
@@ -243,7 +307,7 @@ class ApproxDisKernelUCB:
 
     equation: ClassVar[str] = "argmax μ̃ + ασ̃ in the span of a dictionary S; sync when Σ σ̃²_last(x_s) > D  (Eq. 3, 4)"
     sends: ClassVar[str] = (
-        "a sync: sampled points Σ|S_i|(d+1) up, dictionary N·|S|(d+1) down, statistics N(r²+r) up and N(r²+r) down"
+        "each sync: sampled points Σ|S_i|(d+1) up, dictionary N·|S|(d+1) down, statistics N(r²+r) up and as much down"
     )
 
     def __post_init__(self) -> None:
@@ -278,9 +342,27 @@ class ApproxDisKernelUCB:
 class LaconicUCB:
     """Kernel UCB that says little: quantised points go up once, a small weighted set of points and the mean come down.
 
-    A client asks when the variance of its new points exceeds its share δ·d_eff/N of what there is to know. ``ranges``
-    are the largest sizes of features, one for all or one for each, and ``reward`` that of rewards: scales, not bounds.
-    With a ``budget``, bytes a client may send and receive in 1,000 interactions, δ rises as far as that takes.
+    A client asks when the variance of its new points exceeds its share of what there is to know, δ·d_eff/N. Here d_eff
+    is the effective dimension: how many directions the points of all clients tell apart from noise.
+
+    Args:
+        kernel: Similarity of two points: a kernel of laconic, one of scikit-learn, or any callable k(X, Y).
+        lam: Ridge λ, above 0. Raising it trusts single observations less and smooths more.
+        alpha: Weight α of σ in the index μ + ασ: a number of at least 0, or Theory() for the paper's schedule. Raising
+            it explores more.
+        delta: Part δ of its share of all there is to know, d_eff/N, that a client gathers before it asks, at least 0.
+            Raising it means fewer asks: less is sent, and versions are older.
+        digest: What comes down: Atoms(), a weighted set of points, or AllPoints(), the points themselves.
+        ranges: Largest usual size of a feature, above 0: one number for all features, or one for each. A point beyond
+            it takes more bytes. Raising it makes the steps of rounding coarser.
+        reward: Largest usual size of a reward, above 0. It is a scale and not a bound. Raising it makes the steps of
+            the mean coarser.
+        upload: When points go up without being asked for: Growth(part) when they are that part of the client's own,
+            WithAsk() never.
+        budget: Bytes that a client may send and receive in 1,000 interactions, at least 3,000; None for no such aim.
+            Lowering it raises δ as the aim comes near.
+        exploration: How an arm is chosen given μ and ασ of each: UCB(), Thompson(), Softmax(), EpsilonFloor() or
+            Greedy().
     """
 
     kernel: KernelLike = field(default_factory=Gaussian)
@@ -295,7 +377,9 @@ class LaconicUCB:
     exploration: Exploration = field(default_factory=UCB)
 
     equation: ClassVar[str] = "argmax μ + ασ̂, exact μ, σ̂ of weighted atoms; ask when Σ σ̂²_last(x_s) > δ·d_eff/N"
-    sends: ClassVar[str] = "each own point up once, a byte a coordinate; atoms that are new, weights and the mean down"
+    sends: ClassVar[str] = (
+        "each own point up once, one byte for each coordinate; atoms that are new, weights and the mean down"
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
@@ -378,8 +462,18 @@ def _lean_confidence(alpha: Alpha, digest: Digest) -> Confidence:
 class AskServer:
     """Thin clients: each shows its arms to a server that chooses and learns for all; a baseline, simulated only.
 
-    The server runs exact kernel UCB on the points of all clients, rounded to a byte a coordinate. No client can choose
-    before it has answered. ``ranges`` are the largest sizes of features, one for all or one for each.
+    The server runs exact kernel UCB on the points of all clients, rounded to one byte for each coordinate. No client
+    can choose before it has answered.
+
+    Args:
+        kernel: Similarity of two points: a kernel of laconic, one of scikit-learn, or any callable k(X, Y).
+        lam: Ridge λ, above 0. Raising it trusts single observations less and smooths more.
+        alpha: Weight α of σ in the index μ + ασ: a number of at least 0, or Theory() for the paper's schedule. Raising
+            it explores more.
+        ranges: Largest usual size of a feature, above 0: one number for all features, or one for each. A point beyond
+            it takes more bytes. Raising it makes the steps of rounding coarser.
+        exploration: How an arm is chosen given μ and ασ of each: UCB(), Thompson(), Softmax(), EpsilonFloor() or
+            Greedy().
     """
 
     kernel: KernelLike = field(default_factory=Gaussian)
@@ -390,7 +484,7 @@ class AskServer:
 
     equation: ClassVar[str] = "argmax μ + ασ, exact μ and σ over the points of all clients, by the server"
     sends: ClassVar[str] = (
-        "a decision: the arms up, a byte a coordinate (ids of those sent before), the choice down, the reward up"
+        "each decision: the arms up, a byte for a coordinate (ids of those sent before), the choice down, the reward up"
     )
 
     def __post_init__(self) -> None:

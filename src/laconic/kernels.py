@@ -129,7 +129,12 @@ def _require_moderate(name: str, value: object) -> None:
 
 @dataclass(frozen=True)
 class Gaussian(_Algebra):
-    """Gaussian (squared exponential): k(x, y) = exp(−γ‖x − y‖²)."""
+    """Gaussian (squared exponential): k(x, y) = exp(−γ‖x − y‖²).
+
+    Args:
+        gamma: Inverse width γ, above 0, in units of 1 over a squared distance. Raising it makes the kernel narrower:
+            points are alike only when they are closer.
+    """
 
     gamma: float = GAMMA
 
@@ -146,7 +151,12 @@ class Gaussian(_Algebra):
 
 @dataclass(frozen=True)
 class Matern(_Algebra):
-    """Matérn with ν = 1/2, 3/2 or 5/2: k(x, y) = p_ν(s) exp(−s), s = √(2ν) ‖x − y‖ / length."""
+    """Matérn with ν = 1/2, 3/2 or 5/2: k(x, y) = p_ν(s) exp(−s), s = √(2ν) ‖x − y‖ / length.
+
+    Args:
+        nu: Smoothness ν: 0.5, 1.5 or 2.5. Raising it makes functions smoother.
+        length: Length scale, above 0, in units of distance. Raising it makes the kernel wider.
+    """
 
     nu: float = 2.5
     length: float = 1.0
@@ -169,7 +179,12 @@ class Matern(_Algebra):
 
 @dataclass(frozen=True)
 class RationalQuadratic(_Algebra):
-    """Rational quadratic: k(x, y) = (1 + ‖x − y‖² / (2 mix length²))^(−mix)."""
+    """Rational quadratic: k(x, y) = (1 + ‖x − y‖² / (2 mix length²))^(−mix).
+
+    Args:
+        length: Length scale, above 0, in units of distance. Raising it makes the kernel wider.
+        mix: Mixture of length scales, above 0. Raising it brings the kernel nearer to a Gaussian one.
+    """
 
     length: float = 1.0
     mix: float = 1.0
@@ -199,7 +214,12 @@ class Linear(_Algebra):
 
 @dataclass(frozen=True)
 class Polynomial(_Algebra):
-    """Polynomial: k(x, y) = (x·y + offset)^degree."""
+    """Polynomial: k(x, y) = (x·y + offset)^degree.
+
+    Args:
+        degree: Degree, a whole number from 1. Raising it allows more bends.
+        offset: Added to x·y, at least 0. Raising it gives lower powers more weight.
+    """
 
     degree: int = 2
     offset: float = 1.0

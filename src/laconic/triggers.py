@@ -42,7 +42,11 @@ def _exceeds(value: float, D: float) -> bool:
 
 @dataclass(frozen=True)
 class Determinant(_Combinable):
-    """n · ln[det(I + K_new/λ) / det(I + K_last/λ)] > D (Eq. 2), n the own points since the last sync."""
+    """n · ln[det(I + K_new/λ) / det(I + K_last/λ)] > D (Eq. 2), n the own points since the last sync.
+
+    Args:
+        D: Threshold, at least 0, without a unit. Raising it means fewer syncs.
+    """
 
     D: float
 
@@ -55,7 +59,11 @@ class Determinant(_Combinable):
 
 @dataclass(frozen=True)
 class Variance(_Combinable):
-    """Σ σ̃²_last(x_s) over the own points since the last sync > D (Eq. 4)."""
+    """Σ σ̃²_last(x_s) over the own points since the last sync > D (Eq. 4).
+
+    Args:
+        D: Threshold, at least 0, without a unit. Raising it means fewer syncs.
+    """
 
     D: float
 
@@ -71,6 +79,9 @@ class ScaledVariance(_Combinable):
     """Σ σ²_last(x_s) over the own points since the last download > δ·d_eff/N, a client's share of what is known.
 
     Before a version has said what d_eff is, every point fires.
+
+    Args:
+        delta: Part δ of the client's share d_eff/N, at least 0. Raising it means fewer asks.
     """
 
     delta: float
@@ -97,6 +108,10 @@ class BudgetedVariance(_Combinable):
     ``budget`` is in bytes, sent and received, for 1,000 interactions of a client. After t of them
     budget/1000 · max(t, √(250 t)) are allowed: with a constant δ bytes grow like the root of t, as early versions bring
     more that is new.
+
+    Args:
+        delta: Least part δ of the client's share d_eff/N, at least 0. Raising it means fewer asks.
+        budget: Bytes that a client may send and receive in 1,000 interactions, above 0. Lowering it raises δ.
     """
 
     delta: float
@@ -126,7 +141,11 @@ def _exceeds_share(value: float, share: float) -> bool:
 
 @dataclass(frozen=True)
 class Every(_Combinable):
-    """After every n own points."""
+    """After every n own points.
+
+    Args:
+        n: Own points from one sync to the next, a whole number from 1. Raising it means fewer syncs.
+    """
 
     n: int
 

@@ -27,7 +27,11 @@ class WithAsk:
 
 @dataclass(frozen=True)
 class Growth:
-    """Points go up when they are this part of one's own, and at least one."""
+    """Points go up when they are this part of one's own, and at least one.
+
+    Args:
+        part: Unsent points as a part of all own points, above 0. Raising it means fewer and larger uploads.
+    """
 
     part: float = 0.1
 

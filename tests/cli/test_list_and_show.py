@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from typer.testing import CliRunner
@@ -51,11 +52,22 @@ def test_show_explains_problems_kernels_and_explorations_too(name: str) -> None:
     assert said("show", name).lower().startswith(name.lower())
 
 
+def entries(shown: str) -> dict[str, str]:
+    """What is said below each parameter, and beside it."""
+    below = shown.partition("parameters\n")[2]
+    return {each.split()[0]: " ".join(each.split()[1:]) for each in re.split(r"\n  (?! )", "\n" + below) if each}
+
+
 def test_show_tells_what_must_be_given_from_what_the_data_decides() -> None:
-    lines = {line.split()[0]: line for line in said("show", "ratings").splitlines() if line.split()}
-    assert "(needed)" in lines["file"]
-    assert "as the data has it" in lines["users"]
+    of_ratings = entries(said("show", "ratings"))
+    assert of_ratings["file"].startswith("(needed)")
+    assert of_ratings["users"].startswith("None The most active users to keep, from 2; None: 2,000")
     assert "(needed)" not in said("show", "magic")
+
+
+def test_show_fits_80_columns() -> None:
+    for name in registry.names("algorithm"):
+        assert max(map(len, said("show", name).splitlines())) <= 80
 
 
 def test_show_suggests_the_nearest_name() -> None:
@@ -97,6 +109,5 @@ def test_show_explains_all_of_a_name_the_one_spelled_alike_first(name: str, kind
         ("DisLinUCB", "exploration", "μ and ασ"),
     ],
 )
-def test_show_says_what_a_parameter_means_whose_name_does_not(name: str, parameter: str, said_of_it: str) -> None:
-    lines = {line.split()[0]: line for line in said("show", name).splitlines() if line.split()}
-    assert said_of_it in lines[parameter]
+def test_show_says_what_a_parameter_means(name: str, parameter: str, said_of_it: str) -> None:
+    assert said_of_it in entries(said("show", name))[parameter]

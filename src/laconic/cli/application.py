@@ -68,5 +68,5 @@ def _laconic(
 ) -> None:
     """Kernel bandits that learn together and say little.
 
-    Start with [bold]laconic compare[/]: the five algorithms of the paper side by side, in about a minute.
+    Start with [bold]laconic compare[/]: LaconicUCB and the algorithms of the paper side by side, in a minute or two.
     """

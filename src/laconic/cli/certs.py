@@ -24,7 +24,9 @@ def certs(
     ] = None,
     days: Annotated[
         int,
-        typer.Option("--days", metavar="DAYS", help="How long certificates are good.", **whole(most=limits.MOST_DAYS)),
+        typer.Option(
+            "--days", metavar="DAYS", help="Days for which certificates are valid.", **whole(most=limits.MOST_DAYS)
+        ),
     ] = 365,
     renew: Annotated[bool, typer.Option("--renew", help="Make new ones also for names that have one.")] = False,
 ) -> None:

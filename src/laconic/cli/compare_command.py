@@ -40,8 +40,8 @@ def compare(
 ) -> None:
     """Run algorithms side by side on one problem: regret, communication and time, as a table and a figure.
 
-    Without options this is the demo: a catalogue of items that repeat, where sharing a small dictionary costs a
-    fraction of sharing all points. Try [bold]laconic compare cosine[/] for a problem where it does not.
+    Without options the problem is a catalogue of items that return, where few points stand for all. In
+    [bold]laconic compare cosine[/] every item is new.
 
     With [bold]--out[/] every finished run is saved at once. Stopped or killed, the same command goes on where it was.
     """

@@ -32,10 +32,11 @@ def demo_federation(
         int, typer.Option("--rounds", metavar="T", help="Rounds that each agent plays.", **whole(least=4))
     ] = 100,
     seed: Annotated[
-        int, typer.Option("--seed", metavar="SEED", help="Of the problem.", **whole(least=0, most=limits.MOST_SEED))
+        int,
+        typer.Option("--seed", metavar="SEED", help="Seed of the problem.", **whole(least=0, most=limits.MOST_SEED)),
     ] = 0,
     pause: Annotated[
-        float, typer.Option("--pause", metavar="SECONDS", help="Between two rounds of an agent.", **number())
+        float, typer.Option("--pause", metavar="SECONDS", help="Seconds between two rounds of an agent.", **number())
     ] = 0.05,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from laconic import defaults, limits
 from laconic.cli import complete
+from laconic.described import said_of
 
 LEARNING, SIZES, OUTPUT = "What learns", "How much", "What comes out"
 
@@ -95,8 +96,8 @@ Preset = Annotated[
         "--preset",
         panel=LEARNING,
         metavar="PAPER",
-        help="Algorithms with the settings of a paper instead of the defaults: [bold]li2022[/]. What it has not "
-        "has the defaults.",
+        help="Algorithms with the settings of a paper instead of the defaults: [bold]li2022[/]. What the paper "
+        "does not say has its default.",
     ),
 ]
 SweptAlgorithms = Annotated[list[str] | None, _algorithms(default="all, on all wires, over all knobs")]
@@ -120,13 +121,20 @@ Gamma = Annotated[
         **number(),
         panel=LEARNING,
         metavar="γ",
-        help="The Gaussian kernel's inverse width: larger is narrower.",
+        help=f"Of the Gaussian kernel. {said_of('laconic.kernels:Gaussian', 'gamma')}",
         default=defaults.GAMMA,
     ),
 ]
 Lam = Annotated[
     float | None,
-    _option("--lam", **number(), panel=LEARNING, metavar="λ", help="The ridge, above 0.", default=defaults.LAM),
+    _option(
+        "--lam",
+        **number(),
+        panel=LEARNING,
+        metavar="λ",
+        help=said_of("laconic.algorithms:DisKernelUCB", "lam"),
+        default=defaults.LAM,
+    ),
 ]
 Alpha = Annotated[
     str | None,
@@ -134,7 +142,7 @@ Alpha = Annotated[
         "--alpha",
         panel=LEARNING,
         metavar="α",
-        help="Weight of σ in the index μ + ασ: a number, or [bold]theory[/] for the paper's schedule.",
+        help=f"{said_of('laconic.algorithms:DisKernelUCB', 'alpha')} Write Theory() as [bold]theory[/].",
         default=defaults.ALPHA,
     ),
 ]
@@ -145,7 +153,7 @@ D = Annotated[
         **number(),
         panel=LEARNING,
         metavar="D",
-        help="Threshold of the sync trigger, for all that have one: larger means fewer syncs.",
+        help=f"For all that have one. {said_of('laconic.algorithms:DisKernelUCB', 'D')}",
         default=f"{defaults.D_EXACT:g}; of ApproxDisKernelUCB {defaults.D_NYSTROM:g}",
     ),
 ]
@@ -164,15 +172,14 @@ Overrides = Annotated[
 
 def _clients(default: int) -> Any:
     said = f"{default}; of a file, ⌊√steps⌋"
-    named = ("--clients", "-N")
-    return _whole(*named, panel=SIZES, metavar="N", help="Clients that learn together.", default=said)
+    meaning = said_of("laconic.experiments.compare:compare", "clients")
+    return _whole(*("--clients", "-N"), panel=SIZES, metavar="N", help=meaning, default=said)
 
 
 def _rounds(default: int, long: int) -> Any:
     said = f"{default}; where arms return {long}; of a file, all it has"
-    return _whole(
-        *("--rounds", "-T"), panel=SIZES, metavar="T", help="Rounds; every client acts once in each.", default=said
-    )
+    meaning = said_of("laconic.experiments.compare:compare", "rounds")
+    return _whole(*("--rounds", "-T"), panel=SIZES, metavar="T", help=meaning, default=said)
 
 
 Clients = Annotated[int | None, _clients(defaults.CLIENTS)]
@@ -186,13 +193,19 @@ Seeds = Annotated[
         most=limits.MOST_SEEDS,
         panel=SIZES,
         metavar="COUNT",
-        help="Seeds 0, 1, … On each, all algorithms meet the same arms and noise.",
+        help=said_of("laconic.experiments.compare:compare", "seeds"),
         default=defaults.SEEDS,
     ),
 ]
 Runtime = Annotated[
     str | None,
-    _option("--runtime", panel=SIZES, metavar="NAME", help="What moves the messages.", default=defaults.RUNTIME),
+    _option(
+        "--runtime",
+        panel=SIZES,
+        metavar="NAME",
+        help=said_of("laconic.experiments.compare:compare", "runtime"),
+        default=defaults.RUNTIME,
+    ),
 ]
 Jobs = Annotated[
     int,
@@ -201,7 +214,7 @@ Jobs = Annotated[
         most=limits.MOST_JOBS,
         panel=SIZES,
         metavar="COUNT",
-        help="Runs at a time, one core each; several take processes of their own.",
+        help=said_of("laconic.experiments.compare:compare", "jobs"),
         default=1,
     ),
 ]
@@ -224,5 +237,7 @@ Choices = Annotated[
         help="Keep the chosen arm of every step, one array per ALGORITHM/SEED; every run is made for that.",
     ),
 ]
-Json = Annotated[bool, _option("--json", panel=OUTPUT, help="Print one JSON object, a row a run, and nothing else.")]
+Json = Annotated[
+    bool, _option("--json", panel=OUTPUT, help="Print one JSON object, one row for each run, and nothing else.")
+]
 Quiet = Annotated[bool, _option("--quiet", "-q", panel=OUTPUT, help="Show no progress.")]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import textwrap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from laconic import described
 from laconic.cli import complete
 from laconic.cli.list_command import KINDS, summary
 
@@ -15,19 +17,8 @@ if TYPE_CHECKING:
     from laconic.registry import Kind
 
 
-#: What a parameter's values mean, where its name does not say so, by name and default.
-MEANINGS = {
-    (
-        "together",
-        True,
-    ): "all members sync at once; False: each client alone sends up its points and is sent those it lacks",
-    (
-        "wire",
-        "float64",
-    ): "points and rewards travel as float64, float32 or float16, or int8 (a byte where that is enough)",
-    ("exploration", "UCB()"): "how an arm is chosen given μ and ασ; laconic list names others",
-    ("wire", "paper"): "whole matrices travel, as the paper counts them; compact: triangles in single precision",
-}
+#: Columns of a page.
+WIDTH = 80
 
 
 def show(
@@ -85,7 +76,8 @@ def _page(kind: Kind, listed: str, found: Any) -> dict[str, Any]:
     page = {"name": listed, "kind": kind, "summary": summary(found)}
     page |= {key: getattr(found, key) for key in ("equation", "sends") if hasattr(found, key)}
     parameters = _parameters(found)
-    meanings = {name: MEANINGS[name, value] for name, value in parameters.items() if (name, value) in MEANINGS}
+    said = described.inherited(found)
+    meanings = {name: said[name] for name in parameters if name in said}
     return page | {"parameters": parameters, "needed": _needed(found), "meanings": meanings}
 
 
@@ -118,20 +110,17 @@ def _plain(value: Any) -> Any:
 
 
 def _text(page: dict[str, Any]) -> str:
-    lines = [f"{page['name']} ({page['kind']})", page["summary"], ""]
-    lines += [f"{title:<9} {page[key]}" for title, key in (("chooses", "equation"), ("sends", "sends")) if key in page]
-    parameters = page["parameters"]
-    width = max(map(len, parameters), default=0)
+    lines = [*_wrapped(f"{page['name']} ({page['kind']})"), *_wrapped(page["summary"]), ""]
+    for title, key in (("chooses", "equation"), ("sends", "sends")):
+        lines += _wrapped(page[key], first=f"{title:<9} ") if key in page else []
     lines += [""] if len(lines) > 3 else []
-    lines += ["parameters"] if parameters else ["no parameters"]
-    lines += [f"  {name:{width}}  {_value(name, page)}" for name in parameters]
+    lines += ["parameters"] if page["parameters"] else ["no parameters"]
+    for name, value in page["parameters"].items():
+        lines += _wrapped("(needed)" if name in page["needed"] else str(value), first=f"  {name}  ")
+        lines += _wrapped(page["meanings"].get(name, ""), first="      ")
     return "\n".join(lines)
 
 
-def _value(name: str, page: dict[str, Any]) -> str:
-    value = page["parameters"][name]
-    if name in page["needed"]:
-        return "(needed)"
-    meaning = f": {page['meanings'][name]}" if name in page["meanings"] else ""
-    none = "none" if name == "budget" else "as the data has it"
-    return f"{none if value is None else value}{meaning}"
+def _wrapped(text: str, *, first: str = "") -> list[str]:
+    """Lines that fit a terminal; further ones stand below the first word."""
+    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first), break_on_hyphens=False)

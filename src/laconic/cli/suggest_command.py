@@ -23,39 +23,44 @@ def suggest(
         typer.Argument(
             metavar="PROBLEM|FILE",
             help="A name that [bold]laconic list[/] shows, or an [bold].npz[/], [bold].csv[/] or [bold].parquet[/] "
-            "with a point a row.",
+            "with one point in each row.",
             autocompletion=complete.problems,
         ),
     ],
     reward: Annotated[
         str | None,
         typer.Option(
-            "--reward", metavar="COLUMN", help="The column of a file with rewards; reward where there is one."
+            "--reward", metavar="COLUMN", help="The column of rewards in a file. Without it, a column named reward."
         ),
     ] = None,
     kernel: Annotated[
         str,
-        typer.Option("--kernel", metavar="NAME", help="Whose scale is to be chosen.", autocompletion=complete.kernels),
+        typer.Option(
+            "--kernel", metavar="NAME", help="The kernel whose scale is chosen.", autocompletion=complete.kernels
+        ),
     ] = "Gaussian",
     clients: Annotated[
         int, typer.Option("--clients", "-N", metavar="N", help="Clients that learn together.", **whole())
     ] = 50,
     traffic: Annotated[
-        int, typer.Option("--traffic", metavar="COUNT", help="Interactions of one client a day.", **whole())
+        int, typer.Option("--traffic", metavar="COUNT", help="Interactions of one client in a day.", **whole())
     ] = 100,
     sample: Annotated[
         int,
         typer.Option(
             "--sample",
             metavar="COUNT",
-            help="Random choices of a pilot, or rows that are drawn from a file at most.",
+            help="Random choices of a pilot; of a file, the most rows that are used.",
             **whole(least=FEWEST),
         ),
     ] = SAMPLE,
     seed: Annotated[
         int,
         typer.Option(
-            "--seed", metavar="SEED", help="Of the pilot and of all draws.", **whole(least=0, most=limits.MOST_SEED)
+            "--seed",
+            metavar="SEED",
+            help="Seed of the pilot and of all draws.",
+            **whole(least=0, most=limits.MOST_SEED),
         ),
     ] = 0,
     out: Annotated[

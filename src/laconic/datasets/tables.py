@@ -1,4 +1,4 @@
-"""Tables with one row an example: numbers as numbers, words as categories, read a block at a time."""
+"""Tables with one row for each example: numbers as numbers, words as categories, read a block at a time."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def sniff_table(source: Source, *, single: bool = False) -> tuple[str, list[list
     """The separator, and the fields of the first two lines that are not blank; one column will do where one may."""
     lines = [line for line in first_lines(head(source), label=str(source)) if line.strip()][:2]
     if not lines:
-        raise ProblemError(f"{source} is empty; try a table with one row an example")
+        raise ProblemError(f"{source} is empty; try a table with one row for each example")
     alone = "," if single else None
     separator = next((each for each in SEPARATORS if len(split(lines[0], each)) > 1), alone)
     if separator is None:
@@ -111,7 +111,7 @@ def read_table(
             for place, column in columns.items():
                 column.add([row[place].strip() for row in block], lines=lines, label=str(source))
         if not count:
-            raise ProblemError(f"{source} holds no row; try a table with one row an example")
+            raise ProblemError(f"{source} holds no row; try a table with one row for each example")
     return [column.done(label=str(sources[0])) for column in columns.values()]
 
 

@@ -1,4 +1,4 @@
-"""What a digest's certificates said in a run: one entry a version, and how often points went as they are."""
+"""What a digest's certificates said in a run: one entry for each version, and how often points went as they are."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SUMMARY = ("versions", "atoms", "d_eff", "kappa", "kappa_max", "e_hi", "beta", "
 
 @dataclass(frozen=True, eq=False)
 class Certified:
-    """The versions of a run that say what they are worth, in order; all arrays have one entry a version."""
+    """The versions of a run that say what they are worth, in order; all arrays have one entry for each version."""
 
     number: Ints
     length: Ints  # observations of all clients that it has

@@ -67,24 +67,34 @@ def compare(
 ) -> Results:
     """Run every setting of every algorithm on every seed of a problem, and gather the results.
 
-    ``algorithms`` are values, classes or names, possibly with grids inside; ``problem`` is a value, a name or the path
-    of an ``.npz``. ``clients`` and ``rounds`` are those of ``laconic compare`` where nothing is said, or what a problem
-    has of its own. With ``preset="li2022"`` the paper's algorithms have its settings, all of them or those that are
-    named. ``jobs`` runs at a time take a process and a core each, also of what a notebook defines; 1 is this process,
-    None as many as cores.
+    Where ``clients`` or ``rounds`` is None, a file of steps decides, or the defaults of ``laconic compare`` do. With
+    ``out`` the same call goes on where an earlier one was stopped or killed; a folder with other results, or one that
+    another comparison is writing to, is refused. With ``jobs`` above 1, classes that a notebook defines are played in
+    other processes too. Ctrl-C raises `Interrupted`, and a run that fails or a disk that is full `Incomplete`, once the
+    others are done: both carry the finished runs.
 
-    ``progress`` is told of every event; without it a notebook shows a bar, and other places nothing.
+    Args:
+        algorithms: Algorithms as values, classes or names, one or several, grids inside where several values are to be
+            tried. None: those of ``laconic compare``.
+        problem: What is played: a value, a name that laconic list shows, or the path of an .npz file.
+        preset: A paper, such as li2022, whose algorithms have its settings: all of them, or those that are named. None:
+            settings are the defaults.
+        clients: Clients N that learn together, from 1.
+        rounds: Rounds T, from 1; every client acts once in each.
+        seeds: How many seeds, 0, 1, … (in Python also which). On each, all algorithms meet the same arms and noise.
+        runtime: What moves the messages: lockstep, or loopback, which is slower and encodes every message.
+        jobs: Runs at a time, one core each, from 1. In Python None takes all cores.
+        progress: Called with every event of the comparison as it happens; without it a notebook shows a bar, and other
+            places nothing.
+        out: Folder that keeps every finished run at once; None: nothing is written.
 
-    With ``out`` every finished run is kept in that folder at once, and the same call goes on where an earlier one was
-    stopped or killed; a folder with other results, or one that another comparison is writing to, is refused. Ctrl-C
-    raises `Interrupted`, and a run that fails or a disk that is full `Incomplete`, once the others are done: both carry
-    the finished runs.
-
-    >>> from laconic import Catalogue, DisKernelUCB, Gaussian, grid
-    >>> problem = Catalogue(dim=2, items=6, arms=3)
-    >>> results = compare([DisKernelUCB(Gaussian(gamma=grid(0.1, 1.0)))], problem=problem, clients=3, rounds=4, seeds=2)
-    >>> [group.label for group in results.groups]
-    ['DisKernelUCB gamma=0.1', 'DisKernelUCB gamma=1']
+    Examples:
+        >>> from laconic import Catalogue, DisKernelUCB, Gaussian, grid
+        >>> problem = Catalogue(dim=2, items=6, arms=3)
+        >>> tried = DisKernelUCB(Gaussian(gamma=grid(0.1, 1.0)))
+        >>> results = compare(tried, problem=problem, clients=3, rounds=4, seeds=2)
+        >>> [group.label for group in results.groups]
+        ['DisKernelUCB gamma=0.1', 'DisKernelUCB gamma=1']
     """
     settings = _offered(algorithms, preset=preset)
     experiment = prepare(settings, problem=problem, clients=clients, rounds=rounds, seeds=seeds, runtime=runtime)

@@ -1,4 +1,4 @@
-"""Results as data frames of pandas and polars: a line a run, a column a parameter."""
+"""Results as data frames of pandas and polars: one line for each run, one column for each parameter."""
 
 from __future__ import annotations
 

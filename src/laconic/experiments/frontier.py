@@ -92,7 +92,11 @@ class Point:
 
 @dataclass(frozen=True, repr=False)
 class Frontier:
-    """Regret against bytes of many settings on one problem: a table where it is shown, a figure where it is plotted."""
+    """Regret against bytes of many settings on one problem: a table where it is shown, a figure where it is plotted.
+
+    Attributes:
+        results: All runs of the sweep.
+    """
 
     results: Results
 
@@ -107,7 +111,7 @@ class Frontier:
         return tuple(sorted((each for each in self.points if _on_the_line(each)), key=lambda each: each.bytes))
 
     def table(self) -> Table:
-        """One line a setting."""
+        """One line for each setting."""
         headers = ("setting", "regret", "bytes", "best", "round trip")
         return Table(headers, tuple(map(_cells, self.points)), caption=self.results.title(), ranks=(0, 0, 0, 0, 1))
 
@@ -141,14 +145,28 @@ def frontier(
 ) -> Frontier:
     """Sweep algorithms and wires over their own knobs, and find what no other setting beats in regret and bytes.
 
-    Without ``algorithms`` these are `knobs` with the kernel, λ and α given. With ``out`` every
-    finished run is kept in that folder, and the same call goes on where an earlier one was stopped. ``jobs`` runs at a
-    time take a core each, by default all there are.
+    Where ``clients`` or ``rounds`` is None, a file of steps decides, or the defaults of ``laconic frontier`` do. With
+    ``out`` the same call goes on where an earlier one was stopped.
 
-    >>> from laconic import Cosine, DisKernelUCB, frontier, grid
-    >>> found = frontier(Cosine(dim=3), algorithms=[DisKernelUCB(D=grid(1, 9))], clients=3, rounds=4, seeds=1, jobs=1)
-    >>> [point.label for point in found.points]
-    ['DisKernelUCB D=1', 'DisKernelUCB D=9']
+    Args:
+        problem: What is played: a value, a name that laconic list shows, or the path of an .npz file.
+        algorithms: Algorithms with grids over what decides how much they send; None: all of `knobs`.
+        kernel: Kernel of `knobs`; None: the Gaussian kernel with its default γ.
+        lam: Ridge λ of `knobs`, above 0.
+        alpha: α of `knobs`: a number of at least 0, or Theory().
+        clients: Clients N that learn together, from 1.
+        rounds: Rounds T, from 1; every client acts once in each.
+        seeds: How many seeds, 0, 1, … (in Python also which). On each, all algorithms meet the same arms and noise.
+        out: Folder that keeps every finished run at once; None: nothing is written.
+        jobs: Runs at a time, one core each, from 1. In Python None takes all cores.
+        watch: Called with every event of the sweep.
+
+    Examples:
+        >>> from laconic import Cosine, DisKernelUCB, frontier, grid
+        >>> swept = DisKernelUCB(D=grid(1, 9))
+        >>> found = frontier(Cosine(dim=3), algorithms=swept, clients=3, rounds=4, seeds=1, jobs=1)
+        >>> [point.label for point in found.points]
+        ['DisKernelUCB D=1', 'DisKernelUCB D=9']
     """
     resolved = as_problem(problem)
     name = name_of(resolved, kind="problem")

@@ -39,8 +39,12 @@ def grid(*values: Any) -> Any:
 
     Typed as ``Any`` because it stands where a number, a kernel or a name is expected.
 
-    >>> grid(0.1, 1, 4)
-    grid(0.1, 1, 4)
+    Args:
+        *values: The values to try, one or more; each of the others is combined with each of these.
+
+    Examples:
+        >>> grid(0.1, 1, 4)
+        grid(0.1, 1, 4)
     """
     return Grid(values=values)
 
@@ -48,9 +52,10 @@ def grid(*values: Any) -> Any:
 def expand(value: T) -> list[tuple[Params, T]]:
     """Every setting that the value stands for, the last grid turning fastest, each with its parameters.
 
-    >>> from laconic.kernels import Gaussian
-    >>> expand(Gaussian(gamma=grid(0.1, 1.0)))
-    [({'gamma': 0.1}, Gaussian(gamma=0.1)), ({'gamma': 1.0}, Gaussian(gamma=1.0))]
+    Examples:
+        >>> from laconic.kernels import Gaussian
+        >>> expand(Gaussian(gamma=grid(0.1, 1.0)))
+        [({'gamma': 0.1}, Gaussian(gamma=0.1)), ({'gamma': 1.0}, Gaussian(gamma=1.0))]
     """
     return [(params(single), single) for single in _singles(value)]
 
@@ -110,8 +115,9 @@ def _setting(value: Any) -> Setting:
 def finite(value: Any) -> Any:
     """Plain values with ``"inf"``, ``"-inf"`` and ``"nan"`` for the numbers that JSON does not have.
 
-    >>> finite({"qbar": float("inf"), "D": [5.0]})
-    {'qbar': 'inf', 'D': [5.0]}
+    Examples:
+        >>> finite({"qbar": float("inf"), "D": [5.0]})
+        {'qbar': 'inf', 'D': [5.0]}
     """
     if isinstance(value, Mapping):
         return {key: finite(inner) for key, inner in value.items()}

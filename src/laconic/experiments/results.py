@@ -1,4 +1,4 @@
-"""Results: one row a run, with its curve; grouped into a table, drawn, and kept in Parquet."""
+"""Results: one row for each run, with its curve; grouped into a table, drawn, and kept in Parquet."""
 
 from __future__ import annotations
 
@@ -73,7 +73,24 @@ def _after_each(at_sync: NDArray[Any]) -> Ints:
 
 @dataclass(frozen=True)
 class Row:
-    """One run: who, with which parameters, on which seed, and what came of it."""
+    """One run: who, with which parameters, on which seed, and what came of it.
+
+    Attributes:
+        algorithm: Name of the algorithm.
+        params: Its parameters, by name.
+        seed: Seed of the run.
+        regret: Σ of the best mean reward minus that of the chosen arm, over all NT steps.
+        scalars: Numbers sent, both directions, as the paper counts them.
+        bytes: Bytes of all encoded messages, both directions.
+        messages: Messages, both directions.
+        syncs: Exchanges through the server.
+        dictionary: Points of the last dictionary or digest; None where there is none.
+        seconds: Seconds that the run took, without making the arms.
+        curve: Regret and scalars against t, at some hundred steps.
+        certified: What the versions of a digest said of themselves.
+        events: Events of a replayed log that were learnt from; None elsewhere.
+        reward: Their mean reward; None elsewhere.
+    """
 
     algorithm: str
     params: Params
@@ -87,7 +104,7 @@ class Row:
     seconds: float
     curve: Curve = field(repr=False)
     certified: Certified = field(default_factory=lambda: Certified.of(()), repr=False)
-    events: int | None = None  # of a log that was replayed: how many were learnt from, and their mean reward
+    events: int | None = None
     reward: float | None = None
 
     @classmethod
@@ -155,7 +172,17 @@ class Tuning:
 
 @dataclass(frozen=True, repr=False)
 class Results:
-    """All runs of one comparison on one problem: a table where it is shown, a figure where it is plotted."""
+    """All runs of one comparison on one problem: a table where it is shown, a figure where it is plotted.
+
+    Attributes:
+        problem: Name of the problem.
+        problem_params: Its parameters, by name.
+        clients: Clients N that learnt together.
+        rounds: Rounds T, in each of which every client acted once.
+        dim: Features d of an arm.
+        rows: One `Row` for each run that has finished.
+        tuning: How settings were chosen, where only the best of each algorithm were kept; None where all were.
+    """
 
     problem: str
     problem_params: Params
@@ -163,7 +190,7 @@ class Results:
     rounds: int
     dim: int
     rows: tuple[Row, ...] = ()
-    tuning: Tuning | None = None  # how the settings were chosen, where only some were kept
+    tuning: Tuning | None = None
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
@@ -208,7 +235,7 @@ class Results:
         return {name: over for name, over in found.items() if over}
 
     def table(self) -> Table:
-        """One line a group: means over seeds, and for regret the standard deviation.
+        """One line for each group: means over seeds, and for regret the standard deviation.
 
         Of a log that was replayed it also says how many events were used, and their mean reward.
         """
@@ -274,13 +301,13 @@ class Results:
         return storage.read(path)
 
     def to_pandas(self) -> Any:
-        """A ``pandas.DataFrame`` with a line a run and a column a parameter; curves are in `to_parquet`."""
+        """A ``pandas.DataFrame``: one line for each run, one column for each parameter; `to_parquet` has curves."""
         from laconic.experiments.frames import to_pandas
 
         return to_pandas(self)
 
     def to_polars(self) -> Any:
-        """A ``polars.DataFrame`` with a line a run and a column a parameter; curves are in `to_parquet`."""
+        """A ``polars.DataFrame``: one line for each run, one column for each parameter; `to_parquet` has curves."""
         from laconic.experiments.frames import to_polars
 
         return to_polars(self)

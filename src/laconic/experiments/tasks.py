@@ -1,4 +1,4 @@
-"""The store of a sweep: one file a finished run, named by a hash of all that decides its result.
+"""The store of a sweep: one file for each finished run, named by a hash of all that decides its result.
 
 What has a name is in a task as a table, which any process of any machine can read. A value of the user's own, as a
 class of a notebook makes it, goes along itself; its runs are named by its `identity`, and it is read from no store.

@@ -42,7 +42,11 @@ class Informed(Protocol):
 
 @dataclass(frozen=True)
 class Fixed:
-    """The same α throughout, as in the paper's experiments."""
+    """The same α throughout, as in the paper's experiments.
+
+    Args:
+        alpha: α, at least 0. Raising it explores more.
+    """
 
     alpha: float
 
@@ -55,7 +59,15 @@ class Fixed:
 
 @dataclass(frozen=True)
 class Theory:
-    """The paper's α: S bounds ‖f‖, R the (sub-Gaussian) noise, δ the risk of failure, ε the dictionary's error."""
+    """The paper's α, which follows from bounds of the reward function and of the noise.
+
+    Args:
+        S: Bound of ‖f‖, at least 0, in units of rewards. Raising it widens the confidence.
+        R: Size of the sub-Gaussian noise, at least 0, in units of rewards. Raising it widens the confidence.
+        delta: Risk that the confidence fails, between 0 and 1. Raising it narrows the confidence.
+        epsilon: Error of the dictionary, between 0 and 1; used by ApproxDisKernelUCB alone. Raising it widens the
+            confidence.
+    """
 
     S: float = 1.0
     R: float = 0.1

@@ -19,6 +19,9 @@ class Softmax:
     """Each arm with a probability that grows with its index: p ∝ exp((μ + ασ)/temperature).
 
     A small temperature is UCB; α = 0 gives Boltzmann's exploration, which looks at means only.
+
+    Args:
+        temperature: Above 0, in units of rewards. Raising it spreads choices more evenly over the arms.
     """
 
     temperature: float = 0.1
@@ -38,7 +41,13 @@ class Softmax:
 
 @dataclass(frozen=True)
 class EpsilonFloor:
-    """With probability ε any arm, otherwise as ``of`` chooses: no arm has a probability below ε/A."""
+    """With probability ε any arm, otherwise as ``of`` chooses: no arm has a probability below ε/A.
+
+    Args:
+        of: The exploration that chooses the rest of the time.
+        epsilon: Probability ε of any arm, from 0 to 1. Raising it explores more, and raises the least propensity ε/A of
+            a log.
+    """
 
     of: Exploration = field(default_factory=UCB)
     epsilon: float = 0.1

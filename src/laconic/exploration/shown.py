@@ -43,15 +43,22 @@ class Draws:
 class Shown:
     """The arms that a client is shown, as it sees them, and the draws of its decision.
 
-    Arms that are the same point have the same number in ``same``, which counts points in order of first appearance.
+    Attributes:
+        mean: μ of each arm, (A,), in units of rewards.
+        width: ασ of each arm, (A,), in units of rewards.
+        same: A number for each arm, (A,), that counts points in order of first appearance; arms that are the same
+            point have the same one.
+        draws: The random numbers of this decision.
+        joint: A function that gives α² times the covariance of the distinct points.
+        tie: Arms tie whose index is this close to the best, relative to the largest |μ| + ασ.
     """
 
-    mean: Floats  # (A,) μ
-    width: Floats  # (A,) ασ
-    same: Ints  # (A,)
+    mean: Floats
+    width: Floats
+    same: Ints
     draws: Draws
-    joint: Callable[[], Floats] = field(repr=False)  # α² times the covariance of the distinct points
-    tie: float = TIE  # arms tie whose index is this close to the best, relative to the largest |μ| + ασ
+    joint: Callable[[], Floats] = field(repr=False)
+    tie: float = TIE
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -75,7 +82,12 @@ class Shown:
 
 @dataclass(frozen=True)
 class Chance:
-    """A probability; ``error`` is the standard error of an estimate, and 0 where it is exact."""
+    """A probability, exact or an estimate.
+
+    Attributes:
+        value: The probability, from 0 to 1.
+        error: Its standard error where it was estimated, and 0 where it is exact.
+    """
 
     value: float
     error: float = 0.0
@@ -83,7 +95,13 @@ class Chance:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """An arm, and with which probability each arm is chosen: one number an arm, or a function where that is work."""
+    """An arm, and with which probability each arm is chosen.
+
+    Args:
+        arm: The place of the chosen arm among those shown, from 0.
+        chances: The probability of each arm, as an array (A,), or as a function of an arm's place where working it out
+            takes time.
+    """
 
     arm: int
     chances: Floats | Callable[[int], Chance] = field(repr=False)

@@ -28,8 +28,11 @@ ESTIMATED_BY = 256
 class Thompson:
     """The best arm of a draw from N(μ, α²Σ), Σ the joint covariance of the arms shown.
 
-    With ``joint=False`` arms are drawn independently, from N(μ, α²σ²) each. With α = √λ these are draws from the
-    posterior of a Gaussian process whose noise has the variance λ.
+    With α = √λ these are draws from the posterior of a Gaussian process whose noise has the variance λ.
+
+    Args:
+        joint: True: arms are drawn together, from their joint covariance. False: each by itself, which is quicker and
+            knows nothing of what arms have in common.
     """
 
     joint: bool = True

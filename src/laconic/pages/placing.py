@@ -15,9 +15,9 @@ from laconic.papers.evidence import RANDOM, that_count
 from laconic.report.table import amount, spread
 
 HOW = (
-    f"Every algorithm at its tuned setting, without those that need a round trip a decision. {OURS} is dominated where "
-    "another has both no more regret and no more bytes, and non-dominated where none has, by the test of the claims: "
-    "paired over seeds, at 95%."
+    "Every algorithm at its tuned setting, without those that need a round trip for every decision. "
+    f"{OURS} is dominated where another has both no more regret and no more bytes, and non-dominated where none has, "
+    "by the test of the claims: paired over seeds, at 95%."
 )
 
 

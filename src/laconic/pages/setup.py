@@ -19,8 +19,8 @@ HOW = (
     "content and laconic's version."
 )
 EXACTLY = (
-    "Every parameter spelled out, one file a problem; the same files lie in config/, and laconic run takes them. Data "
-    "files are named without their folders, and known by the hash of their content (sha256)."
+    "Every parameter spelled out, one file for each problem; the same files lie in config/, and laconic run takes "
+    "them. Data files are named without their folders, and known by the hash of their content (sha256)."
 )
 
 

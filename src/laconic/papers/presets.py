@@ -14,14 +14,17 @@ BESIDE = ("LaconicUCB", "Random")
 def preset(name: str = "li2022", *, grids: bool = False) -> list[Any]:
     """The algorithms of a paper with the settings of its first figure, which are what ``laconic reproduce`` runs.
 
-    Of the values that the paper tries for γ and α each algorithm has the middle one; with ``grids=True`` it has all.
+    Args:
+        name: Name of the paper.
+        grids: True: every value that the paper tries for γ and α. False: the middle one.
 
-    >>> from laconic import preset
-    >>> [type(each).__name__ for each in preset("li2022")]
-    ['OneKernelUCB', 'DisKernelUCB', 'ApproxDisKernelUCB', 'NKernelUCB', 'DisLinUCB']
-    >>> two = preset("li2022")[1]
-    >>> two.kernel, two.D, two.lam, two.alpha
-    (Gaussian(gamma=1.0), 20.0, 1.0, 1.0)
+    Examples:
+        >>> from laconic import preset
+        >>> [type(each).__name__ for each in preset("li2022")]
+        ['OneKernelUCB', 'DisKernelUCB', 'ApproxDisKernelUCB', 'NKernelUCB', 'DisLinUCB']
+        >>> two = preset("li2022")[1]
+        >>> two.kernel, two.D, two.lam, two.alpha
+        (Gaussian(gamma=1.0), 20.0, 1.0, 1.0)
     """
     tables = read_paper(name).figures[0].file.algorithms
     own = [table for table in tables if table["name"] not in BESIDE]

@@ -13,15 +13,21 @@ class Round:
     """What the N clients meet in one round: row i belongs to client i.
 
     ``rewards`` holds what each arm would pay if chosen, so every algorithm meets the same noise.
-    ``mask`` is None when every client has all A arms; otherwise True marks the arms that exist. ``revealed`` is None
-    when every reward is known; otherwise True marks those that are, and whoever chooses another arm learns nothing.
+    Whoever chooses an arm whose reward is not revealed learns nothing.
+
+    Args:
+        arms: Features of the arms that each client is shown, (N, A, d).
+        means: Mean reward of each arm, (N, A).
+        rewards: What each arm would pay, noise included, (N, A).
+        mask: Which arms exist, (N, A); None where all do.
+        revealed: Which rewards are known, (N, A); None where all are.
     """
 
-    arms: Floats  # (N, A, d)
-    means: Floats  # (N, A)
-    rewards: Floats  # (N, A)
-    mask: Bools | None = None  # (N, A)
-    revealed: Bools | None = None  # (N, A)
+    arms: Floats
+    means: Floats
+    rewards: Floats
+    mask: Bools | None = None
+    revealed: Bools | None = None
 
 
 @runtime_checkable
@@ -40,7 +46,7 @@ class Instance(Protocol):
 
 @runtime_checkable
 class Problem(Protocol):
-    """A family of instances, one a seed."""
+    """A family of instances, one for each seed."""
 
     def instance(self, *, seed: int, clients: int, rounds: int) -> Instance:
         """The instance that all algorithms of this seed play."""

@@ -43,9 +43,17 @@ class CatalogueInstance:
 class Catalogue:
     """Each step's arms are drawn from a fixed catalogue of items, so points repeat; mean reward f1 or f2.
 
-    >>> instance = Catalogue().instance(seed=0, clients=2, rounds=1)
-    >>> instance.items.shape, instance.round(0).arms.shape
-    ((30, 10), (2, 10, 10))
+    Args:
+        reward: Mean reward of u = xᵀθ: cosine is cos(3u), polynomial is u³ − 3u² − u + 3.
+        items: Items in the catalogue, at least as many as arms. Raising it makes points repeat less.
+        dim: Number of features d of an arm, from 1. Raising it makes the problem harder.
+        arms: Arms shown at every step, from 1.
+        noise: Standard deviation of the reward around its mean, at least 0.
+
+    Examples:
+        >>> instance = Catalogue().instance(seed=0, clients=2, rounds=1)
+        >>> instance.items.shape, instance.round(0).arms.shape
+        ((30, 10), (2, 10, 10))
     """
 
     reward: str = "cosine"

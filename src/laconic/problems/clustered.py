@@ -71,10 +71,10 @@ class _Task:
 class _Clusters:
     """The options that all clustered problems share."""
 
-    columns: str | None = None  # features, separated by commas; None: all but the target
-    clusters: int | None = None  # None: 20, or as many as there are different rows
-    standardise: bool = True  # numeric columns to mean 0 and deviation 1; one-hot columns never
-    scale: bool = True  # divide all centroids by the largest norm
+    columns: str | None = None
+    clusters: int | None = None
+    standardise: bool = True
+    scale: bool = True
     kmeans_seed: int = 0
     kmeans_runs: int = 10
 
@@ -122,13 +122,27 @@ class _Clusters:
 
 @dataclass(frozen=True)
 class Clustered(_Clusters):
-    """Your own table: k-means of its features gives the arms, the share of one class of ``target`` their rewards."""
+    """Your own table: k-means of its features gives the arms, the share of one class of ``target`` their rewards.
+
+    Args:
+        csv: The table, a text file with one row for each example.
+        target: The column of classes: its name, or its number counted from 1.
+        positive: The class that pays 1; None: the most frequent one.
+        categorical: Columns to one-hot encode though they hold numbers, separated by commas; None: none.
+        header: Whether the first line names the columns; None: told from the first two lines.
+        columns: Columns that are features, separated by commas; None: all but the target.
+        clusters: Clusters, which are the arms, from 2; None: 20, or as many as there are different rows.
+        standardise: True: numeric columns have mean 0 and deviation 1. One-hot columns are left as they are.
+        scale: True: all centroids are divided by the largest of their norms.
+        kmeans_seed: Seed of k-means, from 0.
+        kmeans_runs: Starts of k-means, from 1, of which the best is taken. Raising it takes longer and clusters better.
+    """
 
     csv: str
-    target: str | int  # a column's name, or its number counted from 1
-    positive: str | int | None = None  # the class that pays 1; None: the most frequent one
-    categorical: str | None = None  # columns to one-hot encode though they hold numbers, separated by commas
-    header: bool | None = None  # whether the first line names the columns; None: told from the first two lines
+    target: str | int
+    positive: str | int | None = None
+    categorical: str | None = None
+    header: bool | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -154,7 +168,17 @@ class Clustered(_Clusters):
 
 @dataclass(frozen=True)
 class Magic(_Clusters):
-    """MAGIC gamma telescope (UCI 159): 20 clusters of 10 numeric columns, the class ``g`` pays 1."""
+    """MAGIC gamma telescope (UCI 159): 20 clusters of 10 numeric columns, the class ``g`` pays 1.
+
+    Args:
+        positive: The class that pays 1.
+        columns: Columns that are features, separated by commas; None: all but the target.
+        clusters: Clusters, which are the arms, from 2; None: 20, or as many as there are different rows.
+        standardise: True: numeric columns have mean 0 and deviation 1. One-hot columns are left as they are.
+        scale: True: all centroids are divided by the largest of their norms.
+        kmeans_seed: Seed of k-means, from 0.
+        kmeans_runs: Starts of k-means, from 1, of which the best is taken. Raising it takes longer and clusters better.
+    """
 
     positive: str = "g"
 
@@ -164,7 +188,17 @@ class Magic(_Clusters):
 
 @dataclass(frozen=True)
 class Mushroom(_Clusters):
-    """Mushroom (UCI 73): 20 clusters of 22 one-hot encoded columns, the class ``e`` (edible) pays 1."""
+    """Mushroom (UCI 73): 20 clusters of 22 one-hot encoded columns, the class ``e`` (edible) pays 1.
+
+    Args:
+        positive: The class that pays 1.
+        columns: Columns that are features, separated by commas; None: all but the target.
+        clusters: Clusters, which are the arms, from 2; None: 20, or as many as there are different rows.
+        standardise: True: numeric columns have mean 0 and deviation 1. One-hot columns are left as they are.
+        scale: True: all centroids are divided by the largest of their norms.
+        kmeans_seed: Seed of k-means, from 0.
+        kmeans_runs: Starts of k-means, from 1, of which the best is taken. Raising it takes longer and clusters better.
+    """
 
     positive: str = "e"
 
@@ -174,7 +208,17 @@ class Mushroom(_Clusters):
 
 @dataclass(frozen=True)
 class Shuttle(_Clusters):
-    """Statlog Shuttle (UCI 148): 20 clusters of 9 numeric columns, training and test file together, class 1 pays 1."""
+    """Statlog Shuttle (UCI 148): 20 clusters of 9 numeric columns, training and test file together, class 1 pays 1.
+
+    Args:
+        positive: The class that pays 1.
+        columns: Columns that are features, separated by commas; None: all but the target.
+        clusters: Clusters, which are the arms, from 2; None: 20, or as many as there are different rows.
+        standardise: True: numeric columns have mean 0 and deviation 1. One-hot columns are left as they are.
+        scale: True: all centroids are divided by the largest of their norms.
+        kmeans_seed: Seed of k-means, from 0.
+        kmeans_runs: Starts of k-means, from 1, of which the best is taken. Raising it takes longer and clusters better.
+    """
 
     positive: str | int = "1"
 

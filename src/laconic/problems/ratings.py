@@ -116,14 +116,14 @@ def _different(draw: np.random.Generator, size: int, count: int) -> Whole:
 class _Ratings:
     """The options that all problems of ratings share."""
 
-    users: int | None = None  # the most active; None: 2,000, or as many as the file has
-    items: int | None = None  # the most rated; None: 10,000, or as many as the file has
-    dims: int | None = None  # of a user and of an item, so d = 2 · dims; None: 10, or the rank of the ratings
-    arms: int | None = None  # None: 20, or as many as there are arms without reward, and one
-    threshold: float = 2.0  # ratings above it pay 1
-    same_user: bool = False  # True: all arms of a step belong to one user, and unrated items pay 0
-    scale: str = "rms"  # of the singular vectors, see docs/data.md
-    spectrum: float = 0.0  # vectors are multiplied by the singular values to this power
+    users: int | None = None
+    items: int | None = None
+    dims: int | None = None
+    arms: int | None = None
+    threshold: float = 2.0
+    same_user: bool = False
+    scale: str = "rms"
+    spectrum: float = 0.0
 
     def __post_init__(self) -> None:
         require_no_grid(**{each.name: getattr(self, each.name) for each in fields(self)})
@@ -195,10 +195,26 @@ class _Ratings:
 
 @dataclass(frozen=True)
 class Ratings(_Ratings):
-    """Your own ratings: CSV, TSV, ``::``, JSON lines or Parquet with a user, an item and a rating a row."""
+    """Your own ratings: CSV, TSV, ``::``, JSON lines or Parquet with a user, an item and a rating in each row.
+
+    Args:
+        file: The file of ratings.
+        columns: Names, or numbers from 1, of the columns user, item and rating, separated by commas; None: common
+            names, else 1,2,3.
+        users: The most active users to keep, from 2; None: 2,000, or as many as the file has.
+        items: The most rated items to keep, from 2; None: 10,000, or as many as the file has.
+        dims: Features of a user and of an item, from 1, so that an arm has twice as many; None: 10, or the rank of the
+            ratings.
+        arms: Arms shown at every step, from 2; None: 20, or as many as there are.
+        threshold: Ratings above it pay 1, others 0.
+        same_user: True: all arms of a step belong to one user, and items without a rating pay 0.
+        scale: How singular vectors become features: rms, unit, max or none, as docs/data.md explains.
+        spectrum: Power of the singular values by which vectors are multiplied. Raising it gives the leading directions
+            more weight.
+    """
 
     file: str
-    columns: str | None = None  # names (or numbers from 1) of user, item and rating; None: common names, else 1,2,3
+    columns: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -215,7 +231,21 @@ class Ratings(_Ratings):
 
 @dataclass(frozen=True)
 class MovieLens(_Ratings):
-    """MovieLens: ml-25m where it is present, else ml-1m; a user with a movie is an arm, ratings above 2 pay 1."""
+    """MovieLens: ml-25m where it is present, else ml-1m; a user with a movie is an arm, ratings above 2 pay 1.
+
+    Args:
+        edition: Which release to read: ml-25m, ml-1m, or auto for the largest that is present.
+        users: The most active users to keep, from 2; None: 2,000, or as many as the file has.
+        items: The most rated items to keep, from 2; None: 10,000, or as many as the file has.
+        dims: Features of a user and of an item, from 1, so that an arm has twice as many; None: 10, or the rank of the
+            ratings.
+        arms: Arms shown at every step, from 2; None: 20, or as many as there are.
+        threshold: Ratings above it pay 1, others 0.
+        same_user: True: all arms of a step belong to one user, and items without a rating pay 0.
+        scale: How singular vectors become features: rms, unit, max or none, as docs/data.md explains.
+        spectrum: Power of the singular values by which vectors are multiplied. Raising it gives the leading directions
+            more weight.
+    """
 
     edition: str = "auto"
 
@@ -235,7 +265,20 @@ class MovieLens(_Ratings):
 
 @dataclass(frozen=True)
 class Yelp(_Ratings):
-    """Yelp: a user with a business is an arm, ratings above 2 stars pay 1."""
+    """Yelp: a user with a business is an arm, ratings above 2 stars pay 1.
+
+    Args:
+        users: The most active users to keep, from 2; None: 2,000, or as many as the file has.
+        items: The most rated items to keep, from 2; None: 10,000, or as many as the file has.
+        dims: Features of a user and of an item, from 1, so that an arm has twice as many; None: 10, or the rank of the
+            ratings.
+        arms: Arms shown at every step, from 2; None: 20, or as many as there are.
+        threshold: Ratings above it pay 1, others 0.
+        same_user: True: all arms of a step belong to one user, and items without a rating pay 0.
+        scale: How singular vectors become features: rms, unit, max or none, as docs/data.md explains.
+        spectrum: Power of the singular values by which vectors are multiplied. Raising it gives the leading directions
+            more weight.
+    """
 
     def _source(self) -> Source:
         return cache.require("yelp").sources[0]

@@ -62,18 +62,26 @@ class LogInstance:
 class Log:
     """A full-information log in memory; a step pays the chosen arm's mean plus the step's noise.
 
-    >>> log = Log(arms=[[[0.0], [1.0]]] * 6, means=[[0.2, 0.8]] * 6, noise=[0.0] * 6)
-    >>> log.limits(clients=3)
-    (3, 2)
-    >>> log.instance(seed=0, clients=3, rounds=2).round(1).rewards[0].tolist()
-    [0.2, 0.8]
+    Args:
+        arms: Features of the arms of each step, (steps, A, d).
+        means: Mean reward of each arm, (steps, A).
+        noise: Noise of each step, (steps,), added to whichever arm is chosen.
+        mask: Which arms exist, (steps, A); None where all do.
+        source: Name by which errors call this log.
+
+    Examples:
+        >>> log = Log(arms=[[[0.0], [1.0]]] * 6, means=[[0.2, 0.8]] * 6, noise=[0.0] * 6)
+        >>> log.limits(clients=3)
+        (3, 2)
+        >>> log.instance(seed=0, clients=3, rounds=2).round(1).rewards[0].tolist()
+        [0.2, 0.8]
     """
 
-    arms: Floats  # (steps, A, d)
-    means: Floats  # (steps, A)
-    noise: Floats  # (steps,)
-    mask: Bools | None = None  # (steps, A), True = the arm exists
-    source: str = "log"  # how errors call it
+    arms: Floats
+    means: Floats
+    noise: Floats
+    mask: Bools | None = None
+    source: str = "log"
 
     def __init__(
         self,
@@ -133,7 +141,11 @@ class Log:
 
 @dataclass(frozen=True)
 class Recorded:
-    """Replays an .npz file of arms, means and noise; step t = N(l−1)+i is client i in round l, whatever the seed."""
+    """Replays an .npz file of arms, means and noise; step t = N(l−1)+i is client i in round l, whatever the seed.
+
+    Args:
+        path: The .npz file, with arms (steps, A, d), means (steps, A), noise (steps,) and perhaps mask (steps, A).
+    """
 
     path: str
     log: Log = field(init=False, repr=False, compare=False)
@@ -195,7 +207,14 @@ def _of_no_arrays(save: Callable[P, None]) -> Callable[P, None]:
 
 @_of_no_arrays
 def save_recorded(path: str | os.PathLike[str], instance: Instance, *, clients: int, rounds: int) -> None:
-    """Write the rounds of any instance as an ``.npz`` that ``Recorded`` replays, rewards exact to rounding."""
+    """Write the rounds of any instance as an ``.npz`` that ``Recorded`` replays, rewards exact to rounding.
+
+    Args:
+        path: The file to write; an earlier one is replaced.
+        instance: One seed of a problem, as problem.instance(…) gives it.
+        clients: Clients N of every round.
+        rounds: Rounds to write.
+    """
     check_opening(seed=0, clients=clients, rounds=rounds)
     if not isinstance(instance, Instance):
         opened = f"instance(seed=0, clients={clients}, rounds={rounds})"
@@ -226,7 +245,7 @@ def _checked(arms: object, *, means: object, noise: object, mask: object) -> tup
     noises = finite_array("noise", noise, ndim=1)
     if not len(sets) == len(paid) == len(noises):
         sizes = f"arms {len(sets)}, means {len(paid)}, noise {len(noises)}"
-        raise InputError(f"steps differ between arrays ({sizes}); try one row a step in each")
+        raise InputError(f"steps differ between arrays ({sizes}); try one row for each step in each")
     with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused below, with its place
         rewards = paid + noises[:, None]
     return check_rows(sets, means=paid, rewards=rewards, mask=mask, row="step"), noises

@@ -61,8 +61,13 @@ class Replay:
     """Replays a Parquet file of events, as ``Run.log`` writes it: who chooses the logged arm learns its reward.
 
     Whoever is replayed is judged on the events it agrees with, of which so many are kept that each arm has the same
-    chance: that of the smallest propensity in the log, or ``floor``. A larger floor keeps more events, and counts arms
-    that were logged with a smaller propensity too rarely.
+    chance.
+
+    Args:
+        path: The Parquet file of events.
+        floor: Chance c, above 0, of being logged and kept: an event that agrees is kept with probability c/propensity.
+            None: the smallest propensity in the log. Raising it keeps more events, and counts arms of a smaller
+            propensity too rarely.
     """
 
     path: str

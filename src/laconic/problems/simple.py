@@ -40,12 +40,18 @@ class FromFunctionsInstance:
 class FromFunctions:
     """Your own problem: ``mean`` of rows of features, and ``arms`` of (rng, clients) → (clients, arms, d).
 
-    >>> problem = FromFunctions(
-    ...     mean=lambda x: 1 - (x**2).sum(axis=1),
-    ...     arms=lambda rng, clients: rng.uniform(-1, 1, size=(clients, 10, 2)),
-    ... )
-    >>> problem.instance(seed=0, clients=4, rounds=1).round(0).means.shape
-    (4, 10)
+    Args:
+        mean: Function of points (n, d) that gives their mean rewards, (n,).
+        arms: Function of a random generator and the number of clients that gives arms, (clients, arms, d).
+        noise: Standard deviation of the reward around its mean, at least 0.
+
+    Examples:
+        >>> problem = FromFunctions(
+        ...     mean=lambda x: 1 - (x**2).sum(axis=1),
+        ...     arms=lambda rng, clients: rng.uniform(-1, 1, size=(clients, 10, 2)),
+        ... )
+        >>> problem.instance(seed=0, clients=4, rounds=1).round(0).means.shape
+        (4, 10)
     """
 
     mean: Mean
@@ -70,7 +76,7 @@ class FromFunctions:
         """The arms of a round."""
         arms = _returned("arms", self.arms(rng, clients), ndim=3)
         if len(arms) != clients:
-            raise ProblemError(f"arms() returned shape {arms.shape} for {clients} clients; try one row a client")
+            raise ProblemError(f"arms() returned shape {arms.shape} for {clients} clients; try one row for each client")
         return arms
 
     def means(self, arms: Floats) -> Floats:
@@ -78,7 +84,7 @@ class FromFunctions:
         rows = arms.reshape(-1, arms.shape[2])
         means = _returned("mean", self.mean(rows), ndim=1)
         if len(means) != len(rows):
-            raise ProblemError(f"mean() returned {len(means)} numbers for {len(rows)} points; try one number a row")
+            raise ProblemError(f"mean() returned {len(means)} numbers for {len(rows)} points; try one for each row")
         return means.reshape(arms.shape[:2])
 
 

@@ -77,8 +77,14 @@ class FreshArms:
 class Cosine:
     """Fresh arms in the unit ball at every step; mean reward f1 = cos(3xᵀθ).
 
-    >>> Cosine(dim=2, arms=5).instance(seed=0, clients=3, rounds=1).round(0).arms.shape
-    (3, 5, 2)
+    Args:
+        dim: Number of features d of an arm, from 1. Raising it makes the problem harder.
+        arms: Arms shown at every step, from 1.
+        noise: Standard deviation of the reward around its mean, at least 0.
+
+    Examples:
+        >>> Cosine(dim=2, arms=5).instance(seed=0, clients=3, rounds=1).round(0).arms.shape
+        (3, 5, 2)
     """
 
     dim: int = 20
@@ -97,7 +103,13 @@ class Cosine:
 
 @dataclass(frozen=True)
 class PolynomialReward:
-    """Fresh arms in the unit ball at every step; mean reward f2 = (xᵀθ)³ − 3(xᵀθ)² − xᵀθ + 3."""
+    """Fresh arms in the unit ball at every step; mean reward f2 = (xᵀθ)³ − 3(xᵀθ)² − xᵀθ + 3.
+
+    Args:
+        dim: Number of features d of an arm, from 1. Raising it makes the problem harder.
+        arms: Arms shown at every step, from 1.
+        noise: Standard deviation of the reward around its mean, at least 0.
+    """
 
     dim: int = 20
     arms: int = 20

@@ -52,6 +52,17 @@ class Client:
 
     Every call gives an `Outcome`: records to keep, messages to send, work to run and hand back. An error leaves
     everything as it was. A client has no lock: threads that share one take turns, or have an `Agent`, which has one.
+
+
+    Args:
+        plan: The parts that it runs on; its server's must be the same.
+        number: Its number on the roster, from 0.
+        seed: Seed of its draws, from 0.
+        clients: Clients N of the federation, as far as it knows yet.
+        member: True: it is on the roster from the start and has a link. False: it must greet first.
+        name: Name that its server knows it by; None: its number.
+        start: Random number that the runtime draws whenever it starts a client, so that its starts are told apart.
+        term: Term of its server, where it is a member from the start.
     """
 
     def __init__(
@@ -66,10 +77,6 @@ class Client:
         start: int = 0,
         term: int = 0,
     ) -> None:
-        """A client; ``member`` if it is on the roster of a server of this ``term`` from the start and has a link.
-
-        ``start`` is a random number that the runtime draws whenever it starts a client.
-        """
         require_plan(plan)
         require_number("number", number)
         require_number("seed", seed, bits=64)

@@ -88,7 +88,12 @@ _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(reduce(or_, _SE
 
 @dataclass(frozen=True, eq=False)
 class Codec:
-    """Messages as bytes, between sides that follow the same plan; without a plan every payload says its own names."""
+    """Messages as bytes, between sides that follow the same plan; without a plan every payload says its own names.
+
+    Args:
+        plan: The plan that both sides follow, which tells what a payload holds; None: every payload says its own names.
+        most_bytes: Bytes of the largest message that is encoded or decoded. Raising it lets larger messages through.
+    """
 
     plan: Plan | None
     most_bytes: int = MOST_BYTES

@@ -17,8 +17,9 @@ NAMED = 8
 def difference(ours: Mapping[str, Scalar], theirs: Mapping[str, Scalar]) -> str | None:
     """Which parameters two tables differ in, both values of each; None where there is no difference.
 
-    >>> difference({"kernel": "Gaussian", "kernel.gamma": 1}, {"kernel": "Gaussian", "kernel.gamma": 0.5})
-    'kernel.gamma is 1 here and 0.5 there'
+    Examples:
+        >>> difference({"kernel": "Gaussian", "kernel.gamma": 1}, {"kernel": "Gaussian", "kernel.gamma": 0.5})
+        'kernel.gamma is 1 here and 0.5 there'
     """
     differing = [name for name in {**ours, **theirs} if not is_remark(name) and not _agree(name, ours, theirs)]
     whole = {name for name in differing if not is_probed(name)}

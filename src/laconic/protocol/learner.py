@@ -37,7 +37,7 @@ class Waiting:
 
     point: Floats  # (1, d) the features of its arm
     choice: Choice
-    arm_id: ArmId | None = None  # as the application calls the arm, where it does
+    arm_id: ArmId | None = None
 
     @classmethod
     def of(cls, point: Floats, odds: Odds | None) -> Waiting:
@@ -62,15 +62,25 @@ UNKNOWN = Choice(0, lambda _: Chance(math.nan))
 
 @dataclass(frozen=True, eq=False)
 class Decision:
-    """A chosen arm. Its reward is reported with the decision itself, or by its id."""
+    """A chosen arm. Its reward is reported with the decision itself, or by its id.
+
+    Attributes:
+        id: Name of the decision, by which a reward may be reported after a restart.
+        arm: Place of the chosen arm among those shown, from 0.
+        mean: μ of the arm, in units of rewards.
+        width: ασ of the arm, in units of rewards.
+        point: Features of the arm, (1, d).
+        choice: What the exploration answered.
+        arm_id: Name of the arm, where `choose` was given names; None elsewhere.
+    """
 
     id: str
     arm: int
-    mean: float  # μ of the arm
-    width: float  # ασ of the arm
-    point: Floats = field(repr=False)  # (1, d) its features
+    mean: float
+    width: float
+    point: Floats = field(repr=False)
     choice: Choice = field(default=UNKNOWN, repr=False)
-    arm_id: ArmId | None = None  # as the application calls the arm, where it does
+    arm_id: ArmId | None = None
 
     @property
     def propensity(self) -> float:

@@ -101,7 +101,7 @@ class Sizes(NamedTuple):
 
 
 class _Mailing(NamedTuple):
-    """One message a client in one phase of a sync."""
+    """One message for each client in one phase of a sync."""
 
     epoch: int
     phase: str
@@ -114,7 +114,11 @@ class _Mailing(NamedTuple):
 
 
 class Ledger:
-    """Counts messages as they pass; runs of clients that send alike take one entry, so that it stays small."""
+    """Counts messages as they pass; runs of clients that send alike take one entry, so that it stays small.
+
+    Args:
+        plan: The plan by which messages are encoded, and so how many bytes they have.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self.plan, self.codec = plan, Codec(plan)

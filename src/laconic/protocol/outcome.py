@@ -57,9 +57,14 @@ def _found_while_used(thing: Any) -> Callable[[], Any]:
 
 @dataclass(frozen=True, eq=False)
 class Work:
-    """Pure work that may run beside everything else; what it comes to is handed back with ``done(work, result)``."""
+    """Pure work that may run beside everything else; what it comes to is handed back with ``done(work, result)``.
 
-    of: object  # what it is owed for: work that is no longer owed is dropped when it comes back
+    Attributes:
+        of: What it is owed for; work that is no longer owed is dropped when it comes back.
+        run: What is to be run.
+    """
+
+    of: object
     run: Callable[[Share], Any]
 
     def result(self, share: Share = build_alone) -> Any:
@@ -71,12 +76,16 @@ class Work:
 class Outcome(Generic[S]):
     """The effects of an event; all empty when nothing is to be done.
 
-    ``keep`` is to be stored durably, in order, before anything of ``send`` goes out and before a call is answered.
-    A server's messages come with the link to send them on.
+    Attributes:
+        keep: Records to store durably, in order, before anything is sent and before a call is answered.
+        send: Messages to send; a server's come with the link to send them on.
+        compute: Work to run beside everything else, whose result is handed back with done(work, result).
+        dropped: Why a message was not taken; None where it was.
+        installed: The belief that was just installed; None where none was.
     """
 
     keep: tuple[Record, ...] = ()
     send: tuple[S, ...] = ()
     compute: tuple[Work, ...] = ()
-    dropped: str | None = None  # why a message was not taken
-    installed: Belief | None = None  # the belief that was just installed
+    dropped: str | None = None
+    installed: Belief | None = None

@@ -22,9 +22,19 @@ from laconic.uploads import UploadRule, WithAsk
 class Plan:
     """The parts that a client and a server run on.
 
-    With ``phases`` knowledge is exchanged together, in syncs of all members; with a ``digest`` each client alone sends
-    its points up and is sent a digest of everybody's. ``confidence`` is α, by which widths are multiplied, and
-    ``exploration`` how an arm is chosen given means and widths.
+    With ``phases`` knowledge is exchanged together, in syncs of all members. With a ``digest`` each client alone sends
+    its points up and is sent a digest of everybody's.
+
+    Args:
+        belief: What is known before any data: kernel, λ and number of features.
+        trigger: When a client asks for an exchange.
+        phases: The steps of a sync in which all members take part; empty where each client exchanges alone, or nobody
+            does.
+        digest: What a client that exchanges alone is sent; None where all take part, or nobody does.
+        confidence: α, by which widths are multiplied.
+        exploration: How an arm is chosen given means and widths.
+        wire: How points and rewards travel, and so how they are rounded before anybody learns from them.
+        upload: When a client that exchanges alone sends its points without asking for anything.
     """
 
     belief: Belief

@@ -32,7 +32,14 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Patience:
-    """How long a sync waits for its members, and how many must be present for one to begin."""
+    """How long a sync waits for its members, and how many must be present for one to begin.
+
+    Args:
+        seconds: Seconds that a sync waits for a member, above 0, before it goes on without it. Raising it waits longer
+            for slow members.
+        quorum: Members that must be present for a sync to begin, from 1. Raising it keeps small parts of a federation
+            from going on alone.
+    """
 
     seconds: float = 30.0
     quorum: int = 1

@@ -91,6 +91,13 @@ class Server:
     """The middle of the star. Every call gives an `Outcome`; an error leaves everything as it was.
 
     A server has no lock: threads that share one take turns.
+
+    Args:
+        plan: The parts that it runs on; its clients' must be the same.
+        members: Numbers of those who are on its roster from the start, each with a link of its own number.
+        term: Random number that the runtime draws whenever it starts a server, so that its starts are told apart.
+        patience: How long a sync waits for its members, and how many must be present.
+        most_members: Largest roster; None: any. Who greets beyond it is refused.
     """
 
     def __init__(
@@ -102,10 +109,6 @@ class Server:
         patience: Patience | None = None,
         most_members: int | None = None,
     ) -> None:
-        """A server; ``members`` are on its roster from the start, each with a link of its own number.
-
-        ``term`` is a random number that the runtime draws whenever it starts a server.
-        """
         require_plan(plan)
         numbers = _numbers(members)
         require_number("term", term)

@@ -63,7 +63,11 @@ class Wire(Protocol):
 
 @dataclass(frozen=True)
 class FloatWire:
-    """Points and rewards as floating-point numbers of some width."""
+    """Points and rewards as floating-point numbers of some width.
+
+    Args:
+        dtype: Numbers that travel: float64, float32 or float16. Fewer bits send less and round more.
+    """
 
     dtype: str = "float64"
 
@@ -107,8 +111,12 @@ EXACT = FloatWire()
 class Int8Wire:
     """A byte a coordinate, in steps of range/127; 16 bits where that is too coarse, and 32 beyond the range.
 
-    ``ranges`` are the largest sizes of coordinates, one for all or one for each. A point is too coarse when
-    ‖φ(x) − φ(x̂)‖² > 10⁻³λ. Rewards go in float16, or in float32 where rounding to that exceeds 1 % of √λ.
+    A point is too coarse when ‖φ(x) − φ(x̂)‖² > 10⁻³λ. Rewards go in float16, or in float32 where rounding to that
+    exceeds 1 % of √λ.
+
+    Args:
+        ranges: Largest usual size of a feature, above 0: one number for all features, or one for each. A point beyond
+            it takes more bytes. Raising it makes the steps of rounding coarser.
     """
 
     ranges: float | tuple[float, ...] = 1.0

@@ -86,7 +86,7 @@ def _shown(looks: Mapping[str, _Look], talking: Sequence[Dot]) -> list[tuple[str
 
 def _named(family: str, dots: Sequence[Dot]) -> str:
     waits = any(dot.waits for dot in dots if dot.family == family)
-    return f"{family},\nwith a round trip a decision" if waits else family
+    return f"{family},\nwith a round trip for every decision" if waits else family
 
 
 def _draw(axes: Axes, dot: Dot, look: _Look) -> None:

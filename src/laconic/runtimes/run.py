@@ -38,12 +38,23 @@ def run(
 ) -> Run:
     """Play a problem, or the one of that name or ``.npz`` file, with an algorithm and keep the full trace.
 
-    With ``log=True`` it also keeps the probability of every choice, so that `Run.log` can write all decisions down.
+    With ``log=True`` `Run.log` can write all decisions down.
 
-    >>> from laconic import Catalogue, DisKernelUCB, run
-    >>> one = run(DisKernelUCB(D=5.0), Catalogue(dim=3, items=6, arms=4), clients=4, rounds=5)
-    >>> one.choices.shape, one.syncs > 0
-    ((20,), True)
+    Args:
+        algorithm: Who plays: one value, without grids.
+        problem: What is played: a value, a name that laconic list shows, or the path of an .npz file.
+        clients: Clients N that learn together, from 1.
+        rounds: Rounds T, from 1; every client acts once in each.
+        seed: Seed of arms, noise and ties, from 0.
+        runtime: What moves the messages: lockstep, or loopback, which is slower and encodes every message.
+        progress: Called as the run goes on with the number of steps so far.
+        log: True: the probability of every choice is kept too.
+
+    Examples:
+        >>> from laconic import Catalogue, DisKernelUCB, run
+        >>> one = run(DisKernelUCB(D=5.0), Catalogue(dim=3, items=6, arms=4), clients=4, rounds=5)
+        >>> one.choices.shape, one.syncs > 0
+        ((20,), True)
     """
     _require_single(require_algorithm(algorithm), name=type(algorithm).__name__)
     require_sizes(clients=clients, rounds=rounds)

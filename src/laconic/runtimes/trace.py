@@ -85,23 +85,41 @@ class Chances:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Run:
-    """One algorithm on one seed of a problem, step by step; step t = N(l−1)+i is client i in round l."""
+    """One algorithm on one seed of a problem, step by step; step t = N(l−1)+i is client i in round l.
+
+    Attributes:
+        algorithm: Who played.
+        seed: Seed of the run.
+        clients: Clients N that learnt together.
+        rounds: Rounds T, in each of which every client acted once.
+        choices: Place of the chosen arm at each step, (NT,).
+        regrets: Best mean reward minus that of the chosen arm at each step, (NT,).
+        sync_steps: Steps t = 1 … NT after which an exchange ran.
+        dictionary_sizes: Points of the dictionary after each exchange; empty where there is none.
+        scalars_at_sync: Scalars sent up to and with each exchange.
+        ledger: What was sent, by epoch, phase, direction and client.
+        seconds: Seconds that it took, without making the arms.
+        versions: Downloads of a digest with their certificates; empty where there is no digest.
+        used: Which events of a replayed log were learnt from, (NT,); None where all steps were.
+        rewards: What was paid at each step, (NT,), where only that is known; None elsewhere.
+        chances: Probabilities of all choices, where `run` was asked to keep them; None elsewhere.
+    """
 
     algorithm: Algorithm
     seed: int
     clients: int
     rounds: int
-    choices: NDArray[np.int32]  # (NT,) the chosen arm of each step
-    regrets: Floats  # (NT,) the pseudo-regret of each step
-    sync_steps: Ints  # the steps t = 1 … NT after which a sync ran
-    dictionary_sizes: Ints  # |S| after each sync, 0 before the first dictionary; empty where there is none
-    scalars_at_sync: Ints  # all scalars sent up to and with each sync
+    choices: NDArray[np.int32]
+    regrets: Floats
+    sync_steps: Ints
+    dictionary_sizes: Ints
+    scalars_at_sync: Ints
     ledger: Ledger
-    seconds: float  # without making the problem's arms
-    versions: tuple[Download, ...] = ()  # of a digest, as clients were sent them; empty where there is none
-    used: NDArray[np.bool_] | None = None  # (NT,) the events of a log that were learnt from; None where all steps are
-    rewards: Floats | None = None  # (NT,) what was paid at each step, where that is all that is known
-    chances: Chances | None = None  # of all choices, where they were asked for
+    seconds: float
+    versions: tuple[Download, ...] = ()
+    used: NDArray[np.bool_] | None = None
+    rewards: Floats | None = None
+    chances: Chances | None = None
 
     @property
     def regret(self) -> float:

@@ -25,7 +25,7 @@ KINDS = (".npz", ".csv", ".parquet")
 def read_sample(path: str | PathLike[str], *, reward: str | None = None) -> Sample:
     """The points of a file, and its rewards where it has a column ``reward``, or the one that is named.
 
-    An archive holds X (n × d) and perhaps y (n); a table has a column a feature.
+    An archive holds X (n × d) and perhaps y (n); a table has one column for each feature.
     """
     file = own_path("file", path)
     if not is_file(file):
@@ -66,7 +66,7 @@ def _table(columns: Mapping[str, Floats], *, reward: str | None) -> Sample:
     wanted = reward or (REWARD if REWARD in columns else None)
     features = {name: values for name, values in columns.items() if name != wanted}
     if not features:
-        raise InputError("it has rewards but no features; try a column a feature")
+        raise InputError("it has rewards but no features; try one column for each feature")
     for name, values in columns.items():
         odd = np.flatnonzero(~(np.abs(values) < MOST))
         if len(odd):

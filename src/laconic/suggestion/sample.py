@@ -88,9 +88,10 @@ def pilot(problem: Problem, *, interactions: int = 500, seed: int = 0) -> Sample
 
     Of a log in which only the reward of the chosen arm is known, it sees that arm of each event that counts.
 
-    >>> from laconic import Cosine
-    >>> pilot(Cosine(dim=3), interactions=7).points.shape
-    (7, 3)
+    Examples:
+        >>> from laconic import Cosine
+        >>> pilot(Cosine(dim=3), interactions=7).points.shape
+        (7, 3)
     """
     require_whole("interactions", interactions, least=2)
     limits = getattr(problem, "limits", None)

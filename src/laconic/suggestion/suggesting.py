@@ -42,14 +42,22 @@ def suggest(
 ) -> Suggestion:
     """Settings for data of one's own: kernel scale, λ, α and the rest, and what each algorithm would send a day.
 
-    ``X`` holds a point a row and ``y`` their rewards, where there are some. Of more than ``most`` rows that many are
-    drawn. ``traffic`` counts the interactions of one client a day.
+    Args:
+        X: Points, (n, d), a row for each.
+        y: Their rewards, (n,); None where there are none, and then only scales are fitted.
+        kernel: A kernel, or the name of one whose scale is fitted.
+        clients: Clients N that will learn together.
+        traffic: Interactions of one client in a day.
+        most: Rows to look at, of which that many are drawn where there are more. Raising it takes longer and estimates
+            better.
+        seed: Seed of what is drawn.
 
-    >>> import numpy as np
-    >>> X = np.linspace(0, 1, 40)[:, None]
-    >>> found = suggest(X, np.sin(6 * X[:, 0]) + 0.1 * np.cos(50 * X[:, 0]))
-    >>> found.kernel.gamma > 1, found.algorithm("DisKernelUCB").lam == found.lam
-    (True, True)
+    Examples:
+        >>> import numpy as np
+        >>> X = np.linspace(0, 1, 40)[:, None]
+        >>> found = suggest(X, np.sin(6 * X[:, 0]) + 0.1 * np.cos(50 * X[:, 0]))
+        >>> found.kernel.gamma > 1, found.algorithm("DisKernelUCB").lam == found.lam
+        (True, True)
     """
     sample = Sample(np.asarray(X), None if y is None else np.asarray(y)).shuffled(most, seed=seed)
     return _suggested(sample, kernel=_as_kernel(kernel), clients=clients, traffic=traffic)
@@ -64,7 +72,16 @@ def suggest_for(
     traffic: int = 100,
     seed: int = 0,
 ) -> Suggestion:
-    """Settings for a problem, from what a pilot of so many uniformly random choices sees of it."""
+    """Settings for a problem, from what a pilot of so many uniformly random choices sees of it.
+
+    Args:
+        problem: What is played: a value, a name that laconic list shows, or the path of an .npz file.
+        sample: Uniformly random choices of the pilot. Raising it takes longer and estimates better.
+        kernel: A kernel, or the name of one whose scale is fitted.
+        clients: Clients N that will learn together.
+        traffic: Interactions of one client in a day.
+        seed: Seed of what is drawn.
+    """
     played = as_problem(problem)
     seen = pilot(played, interactions=sample, seed=seed)
     return replace(_suggested(seen, kernel=_as_kernel(kernel), clients=clients, traffic=traffic), problem=played)
@@ -142,8 +159,9 @@ def _rounded(number: float) -> float:
 def _up(number: float) -> float:
     """The number rounded up to two digits.
 
-    >>> _up(0.987), _up(3.01)
-    (0.99, 3.1)
+    Examples:
+        >>> _up(0.987), _up(3.01)
+        (0.99, 3.1)
     """
     unit = 10.0 ** (math.floor(math.log10(number)) - 1) if number > 0 else 1.0
     return float(f"{max(math.ceil(number / unit - 1e-9), 1) * unit:.2g}")

@@ -39,8 +39,20 @@ class Grounds:
 class Suggestion:
     """Settings for all kernel algorithms, and what they would send.
 
-    ``D`` is DisKernelUCB's, ``D_approx`` that of ApproxDisKernelUCB. ``ranges`` and ``reward`` are the scales of
-    features and rewards for LaconicUCB, and d_eff is the effective dimension of the sample.
+    Attributes:
+        kernel: Kernel with the scale that was found.
+        lam: Ridge λ of all algorithms.
+        alpha: Weight α of σ in the index μ + ασ.
+        delta: Part δ of LaconicUCB.
+        D: Threshold D of DisKernelUCB.
+        D_approx: Threshold D of ApproxDisKernelUCB.
+        qbar: Scale q̄ of ApproxDisKernelUCB.
+        ranges: Size of features, for LaconicUCB.
+        reward: Size of rewards, for LaconicUCB.
+        d_eff: Effective dimension of the sample.
+        traffic: Clients and interactions that costs are estimated for.
+        grounds: What the settings rest on.
+        problem: The problem that the sample was drawn from; None where the data is one's own.
     """
 
     kernel: Kernel

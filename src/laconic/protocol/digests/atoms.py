@@ -120,7 +120,11 @@ class Base:
 
 @dataclass(frozen=True)
 class Atoms(Digest):
-    """A weighted set of atoms with the exact mean (`laconic.atoms`); raw points where these are cheaper."""
+    """A weighted set of atoms with the exact mean (`laconic.atoms`); raw points where these are cheaper.
+
+    Args:
+        recipe: Aims and effort of the set of atoms, a `laconic.atoms.Atoms`.
+    """
 
     recipe: Recipe = field(default_factory=Recipe)
 

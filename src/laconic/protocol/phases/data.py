@@ -73,8 +73,10 @@ class SharedData:
 class ShareData(Phase):
     """Raw points not yet shared go up; each client is sent those that it lacks (Alg. 1).
 
-    They are in the numbers of ``wire``. A plan's wire must be the same, so that a client learns from its points as
-    others will have them.
+    A client learns from its points as others will have them: rounded to the numbers of ``wire``.
+
+    Args:
+        wire: How points and rewards travel; the plan's must be the same.
     """
 
     wire: Wire = EXACT

@@ -27,7 +27,14 @@ LAYOUT = Layout(values={"points": ("n", "d"), "rewards": ("n",)})
 
 @dataclass(frozen=True)
 class AgreeOnDictionary(Phase):
-    """Each client RLS-samples its whole own history; the union, thinned to full rank, is the dictionary (Alg. 2, 3)."""
+    """Each client RLS-samples its whole own history; the union, thinned to full rank, is the dictionary (Alg. 2, 3).
+
+    Args:
+        qbar: Scale q̄ of the sampling, above 0: a point is proposed for the dictionary with probability min(1, q̄σ²).
+            Raising it makes the dictionary larger: more is sent, and less is lost.
+        wire: paper: whole matrices travel, as the paper counts them. compact: triangles in single precision, which take
+            about a fifth of the bytes.
+    """
 
     qbar: float
     wire: Literal["paper", "compact"] = "paper"

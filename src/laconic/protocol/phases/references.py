@@ -1,8 +1,8 @@
 """Points that the other side may know: those that it does go as a number, others in single precision.
 
-A payload has ``points``, the rows that are not known, ``ids``, the numbers of those that are, and a bit a point in
-``known`` where there are both. Of the dictionary that both sides hold, row k has the number 2k; of the points that the
-receiver itself has just sent as rows, row k has the number 2k + 1.
+A payload has ``points``, the rows that are not known, ``ids``, the numbers of those that are, and one bit for each
+point in ``known`` where there are both. Of the dictionary that both sides hold, row k has the number 2k; of the points
+that the receiver itself has just sent as rows, row k has the number 2k + 1.
 """
 
 from __future__ import annotations

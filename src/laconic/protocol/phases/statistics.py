@@ -27,9 +27,13 @@ LAYOUT = Layout(
 class ShareStatistics(Phase):
     """(G_i, b_i) go up, their sums come down.
 
-    ``source="tail"``: of the points that the belief lacks, added to it. ``source="history"``: of the whole own history
-    in the draft's coordinates, replacing what the belief had. ``wire="compact"``: factors go up and triangles come
-    down, in single precision; see `laconic.protocol.phases.triangles`.
+    On the compact wire factors go up and triangles come down; see `laconic.protocol.phases.triangles`.
+
+    Args:
+        source: tail: of the points that the belief lacks, added to it. history: of all own points, replacing what the
+            belief had.
+        wire: paper: whole matrices travel, as the paper counts them. compact: triangles in single precision, which take
+            about a fifth of the bytes.
     """
 
     source: Literal["tail", "history"] = "history"

@@ -42,7 +42,12 @@ from laconic.tail import Tail
 def restore_client(records: Iterable[Record], *, plan: Plan, start: int) -> tuple[Client, Outcome[Up]]:
     """The client that left these records, and what follows: a record to keep, and work that is still owed.
 
-    ``start`` is a new random number, as for a new client. Its link, if it had one, is for the runtime to give up.
+    The runtime gives up the link that the client had, if it had one.
+
+    Args:
+        records: What the client kept, in order.
+        plan: The plan that it had.
+        start: A new random number, as for a new client.
     """
     require_plan(plan)
     require_number("start", start)
@@ -130,7 +135,11 @@ def _finish(client: Client, record: Finished) -> None:
 
 
 def snapshot_client(client: Client) -> ClientSnapshot:
-    """Everything that a client is, in whatever state."""
+    """Everything that a client is, in whatever state.
+
+    Args:
+        client: Any client.
+    """
     learner, session = client.learner, client.session
     return ClientSnapshot(
         born=client.born,

@@ -41,6 +41,13 @@ def restore_server(
     """The server that left these records, at the beginning of a new term: everyone is away and no sync is under way.
 
     Its outcome has a record to keep before anything else.
+
+    Args:
+        records: What the server kept, in order.
+        plan: The plan that it had.
+        term: A new random number, as for a new server.
+        patience: How long a sync waits for its members, and how many must be present.
+        most_members: Largest roster; None: any. Who greets beyond it is refused.
     """
     server = Server(plan, term=term, patience=patience, most_members=most_members)
     hub: Hub | None = None
@@ -148,7 +155,11 @@ def _reinstall(turn: Turn, record: Installed) -> None:
 
 
 def snapshot_server(server: Server) -> ServerSnapshot:
-    """Everything that a server must remember; a sync under way is not part of it."""
+    """Everything that a server must remember; a sync under way is not part of it.
+
+    Args:
+        server: Any server.
+    """
     hub = server.hub
     return ServerSnapshot(
         plan=server.plan_table,

@@ -71,7 +71,18 @@ class Status:
 
 
 class Agent:
-    """Chooses and learns here, and shares through a coordinator; made by `Agent.join`, used from any thread."""
+    """Chooses and learns here, and shares through a coordinator; made by `Agent.join`, used from any thread.
+
+    Args:
+        plan: The parts that its client runs on.
+        joining: Which coordinator to link to, and how.
+        store: State file, open.
+        seed: Seed of its draws.
+        group_commit: Seconds by which `observe` may return before its record is on disk. Raising it is quicker, and a
+            kill loses what was observed since.
+        forget_after: Seconds after which a decision without a reward is given up.
+        log_decisions: Newest decisions to keep with all arms shown, for laconic log; 0 keeps none.
+    """
 
     def __init__(
         self,
@@ -123,11 +134,22 @@ class Agent:
     ) -> Agent:
         """Open or begin a state file, and link to a coordinator in the background.
 
-        Without an ``algorithm`` and a ``dim`` a new agent asks the coordinator for its own, and waits for that so many
-        seconds; later starts need nobody. ``group_commit`` lets `observe` return before its record is on disk, by up to
-        so many seconds: a kill then loses what was observed since. Decisions older than ``forget_after`` seconds are
-        given up. The newest ``log_decisions`` are kept with all arms that were shown, for ``laconic log``. Plaintext
-        (``insecure``) is for coordinators on this machine.
+        A new agent without an algorithm asks the coordinator for one. Later starts need nobody.
+
+        Args:
+            address: Host and port of the coordinator.
+            name: Name of this agent, as its certificate says it.
+            state: File of its state; it is made where there is none.
+            tls: Certificates; None: plaintext, to a coordinator on this machine alone.
+            insecure: True: plaintext is wanted. It must be said where there is no tls.
+            algorithm: Algorithm of a new agent; None: the coordinator's.
+            dim: Features d of an arm, for a new agent with an algorithm; None: the coordinator's.
+            seed: Seed of its draws; None: one is drawn.
+            group_commit: Seconds by which `observe` may return before its record is on disk. Raising it is quicker, and
+                a kill loses what was observed since.
+            forget_after: Seconds after which a decision without a reward is given up.
+            log_decisions: Newest decisions to keep with all arms shown, for laconic log; 0 keeps none.
+            wait: Seconds that a new agent waits for the coordinator's algorithm.
         """
         require_name("name", name)
         _check_times(group_commit, forget_after)

@@ -36,7 +36,14 @@ log = logging.getLogger("laconic.coordinator")
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a coordinator takes: members on its roster, links at a time, bytes of a message, seconds to greet."""
+    """How much a coordinator takes.
+
+    Args:
+        members: Largest roster, from 1. Who greets beyond it is refused.
+        links: Links at a time, from 1.
+        message_bytes: Bytes of the largest message that is taken.
+        greeting_seconds: Seconds until a link on which nobody has greeted is ended.
+    """
 
     members: int = 1000
     links: int = 2000
@@ -52,10 +59,18 @@ class Limits:
 
 @dataclass(frozen=True)
 class Serving:
-    """Where and for whom a coordinator serves; plaintext (``tls`` None) only on this machine, and only ``insecure``.
+    """Where and for whom a coordinator serves.
 
-    ``http`` is where numbers about it are served, unencrypted; None for nowhere. ``allowed`` are the names that may
-    join; None for all whose certificate is good. Those in ``members`` count as members before they have come.
+    Args:
+        bind: Address and port to serve on; port 0 takes a free one.
+        tls: Certificates; None: plaintext, on this machine alone.
+        insecure: True: plaintext is wanted. It must be said where there is no tls.
+        http: Address and port of pages about it, unencrypted; None: nowhere.
+        allowed: Names that may join; None: all whose certificate is good.
+        members: Names that count as members before they have come.
+        patience: How long a sync waits for its members, and how many must be present.
+        limits: How much it takes.
+        tick: Seconds from one look at the clock to the next. Raising it notices late members later.
     """
 
     bind: str = "127.0.0.1:7443"
@@ -66,7 +81,7 @@ class Serving:
     members: tuple[str, ...] = ()
     patience: Patience = field(default_factory=Patience)
     limits: Limits = field(default_factory=Limits)
-    tick: float = 0.5  # seconds
+    tick: float = 0.5
 
     def __post_init__(self) -> None:
         if self.tls is None and not self.insecure:
@@ -106,7 +121,15 @@ class _Door:
 
 
 class Coordinator:
-    """Runs a server: ``start`` it, or use it as a context manager, and ``stop`` it."""
+    """Runs a server: ``start`` it, or use it as a context manager, and ``stop`` it.
+
+    Args:
+        plan: The parts that it runs on; agents without one of their own are sent the algorithm.
+        state: File of its state; it is made where there is none.
+        serving: Where and for whom it serves.
+        algorithm: Table of the algorithm for agents that have none of their own; None: they must have one.
+        term: Random number of this start; None: one is drawn.
+    """
 
     def __init__(
         self,
@@ -117,11 +140,6 @@ class Coordinator:
         algorithm: Mapping[str, Any] | None = None,
         term: int | None = None,
     ) -> None:
-        """A coordinator whose state is in a file.
-
-        ``algorithm`` is the table that agents without one of their own make theirs from. ``term`` is drawn where it is
-        not given.
-        """
         require_plan(plan)
         self.plan, self.serving = plan, serving
         self._background: Background = background()

@@ -15,7 +15,13 @@ PORTS = range(1, 2**16)
 
 @dataclass(frozen=True)
 class TLS:
-    """The files of one side: the authority that vouches for the other, and this side's certificate and key."""
+    """The files of one side: the authority that vouches for the other, and this side's certificate and key.
+
+    Args:
+        authority: File of the certificate authority that vouches for the other side.
+        certificate: File of this side's certificate.
+        key: File of this side's private key.
+    """
 
     authority: str | os.PathLike[str]
     certificate: str | os.PathLike[str]

@@ -1,0 +1,107 @@
+"""Every parameter of what is public is described, once, and everything that explains it prints that text."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+import laconic
+from laconic import cli, described, registry
+from laconic.cli.list_command import KINDS
+from laconic.protocol.codec import Codec
+from laconic.protocol.outcome import Outcome, Work
+from laconic.protocol.wire import FloatWire, Int8Wire
+from laconic.uploads import Growth
+
+#: Public, though they are not at the top of the package: what public things take or give.
+FURTHER = (Codec, Outcome, Work, FloatWire, Int8Wire, Growth, laconic.Agent.join, laconic.TLS, laconic.Limits)
+SERVICE = (laconic.Agent, laconic.Coordinator, laconic.Serving)
+OURS = [getattr(laconic, name) for name in laconic.__all__]
+
+
+def is_protocol(kind: Any) -> bool:
+    return bool(getattr(kind, "_is_protocol", False))
+
+
+def taken(thing: Any) -> list[str]:
+    """What is given to a function or a class, or what a value that is made for its readers has."""
+    if dataclasses.is_dataclass(thing):
+        return [field.name for field in dataclasses.fields(thing) if field.init]
+    if inspect.isclass(thing) and (issubclass(thing, Exception) or "__init__" not in vars(thing)):
+        return []
+    return [name for name in inspect.signature(thing).parameters if name != "cls"]
+
+
+EVERYTHING = [each for each in (*OURS, *FURTHER, *SERVICE) if not is_protocol(each)]
+
+
+@pytest.mark.parametrize("thing", EVERYTHING, ids=lambda each: each.__qualname__)
+def test_every_parameter_is_described_in_the_order_in_which_it_is_taken(thing: Any) -> None:
+    said = described.parameters(thing.__doc__)
+    assert sorted(said) == sorted(taken(thing))
+    for name, text in said.items():
+        assert re.match(r"[^a-z].*\.$|[a-z]+: ", text), f"{name}: {text!r} is no sentence"
+        assert len(text) > 10, f"{name}: {text!r} says too little"
+
+
+def test_a_parameter_without_a_text_is_noticed() -> None:
+    assert taken(laconic.Gaussian) == ["gamma"]
+    assert taken(laconic.compare)[:2] == ["algorithms", "problem"]
+    assert described.parameters("Nothing is said of gamma.") == {}
+
+
+def test_what_a_class_inherits_is_said_of_it_too() -> None:
+    class Own(laconic.Gaussian):
+        """A kernel that says nothing of its width."""
+
+    assert described.inherited(Own) == described.parameters(laconic.Gaussian.__doc__) != {}
+
+
+@pytest.mark.parametrize("name", ["kernel", "lam", "alpha", "exploration", "ranges", "D", "dtype"])
+def test_what_several_algorithms_take_is_said_alike(name: str) -> None:
+    algorithms = [each for each in registry.algorithms().values() if name in taken(each)]
+    assert len(algorithms) > 1
+    assert len({described.parameters(each.__doc__)[name] for each in algorithms}) == 1
+
+
+def named() -> list[tuple[str, Any]]:
+    return [(name, registry.find(kind, name)) for kind in KINDS for name in registry.names(kind)]
+
+
+@pytest.mark.parametrize(("name", "kind"), named(), ids=[name for name, _ in named()])
+def test_show_prints_the_text_of_the_docstring_and_the_default_of_the_signature(name: str, kind: Any) -> None:
+    shown = " ".join(CliRunner().invoke(cli.app, ["show", name]).stdout.split())
+    for parameter, text in described.parameters(kind.__doc__).items():
+        assert text in shown
+        default = inspect.signature(kind).parameters[parameter].default
+        if isinstance(default, str | int | float):
+            assert f"{parameter} {default} {text}" in shown
+
+
+def plain(text: str) -> str:
+    """A help page without its frame."""
+    return " ".join(re.sub(r"[│╭╮╰╯─]", " ", text).split())
+
+
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [
+        ("laconic.kernels:Gaussian", "gamma"),
+        ("laconic.algorithms:DisKernelUCB", "lam"),
+        ("laconic.algorithms:DisKernelUCB", "alpha"),
+        ("laconic.algorithms:DisKernelUCB", "D"),
+        ("laconic.experiments.compare:compare", "clients"),
+        ("laconic.experiments.compare:compare", "rounds"),
+        ("laconic.experiments.compare:compare", "seeds"),
+        ("laconic.experiments.compare:compare", "runtime"),
+        ("laconic.experiments.compare:compare", "jobs"),
+    ],
+)
+def test_the_help_of_compare_prints_the_text_of_the_docstring(where: str, name: str) -> None:
+    shown = plain(CliRunner().invoke(cli.app, ["compare", "--help"], env={"COLUMNS": "200"}).stdout)
+    assert described.said_of(where, name) in shown

@@ -1,0 +1,1 @@
+"""What makes the documentation: notebooks without Jupyter, and a look at the built site."""
