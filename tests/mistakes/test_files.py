@@ -141,7 +141,10 @@ def test_something_else_where_files_will_be_is_refused_before_anything_runs(
 ) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    (out / name).mkdir() if kind == "folder" else (out / name).touch()
+    if kind == "folder":
+        (out / name).mkdir()
+    else:
+        (out / name).touch()
     file = written(tmp_path / "one.toml", f"{BEGINNING}{ALGORITHM}[problem]\nname = 'cosine'\n")
     assert str(out / name) in laconic.refused(command, file, "-q", "--out", out)
     assert not list(out.rglob("*.parquet"))

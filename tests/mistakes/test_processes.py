@@ -83,7 +83,7 @@ builtins.__import__ = pressing
 from laconic.cli import main
 main()
 """
-    hearing = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler)}
+    hearing: Any = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.default_int_handler)}
     done = subprocess.run(
         [sys.executable, "-c", code, *SMALL], capture_output=True, text=True, timeout=PATIENCE, check=False, **hearing
     )

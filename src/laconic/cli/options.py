@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -36,13 +37,11 @@ def whole(*, least: int = 1, most: int = limits.MOST) -> Any:
     """How an option is read that is a whole number: every one of them has a least and a most."""
 
     def read(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            number = None
-        if number is None or not least <= number <= most:
-            raise typer.BadParameter(f"must be a whole number from {least} to {most}, not {_cut(text)}")
-        return number
+        with suppress(ValueError):
+            found = int(text)
+            if least <= found <= most:
+                return found
+        raise typer.BadParameter(f"must be a whole number from {least} to {most}, not {_cut(text)}")
 
     return {"parser": read}
 
