@@ -82,14 +82,25 @@ def spent(algorithm: Algorithm, *, curve: Curve, traffic: Traffic, own: int) -> 
 
 def _exact(D: float, *, curve: Curve, traffic: Traffic, own: int) -> float:
     """Every point goes to everyone once, 8(d+1) bytes, and every sync costs its messages."""
-    syncs, since, growth = 0, 0, 0.0
-    for mine in range(own):
-        since += 1
-        known = traffic.clients * (mine + 1 - since) + since - 1
-        growth += math.log1p(curve.variance(known))
-        if since * growth > D:  # Eq. 2
-            syncs, since, growth = syncs + 1, 0, 0.0
+    mine, syncs, fit = 0, 0, 1
+    while fit:  # the next few syncs are about as far apart as the next one is
+        span = _until_sync(D, curve=curve, known=traffic.clients * mine, most=own)
+        fit = min(max(1, syncs // 16), (own - mine) // span)
+        mine, syncs = mine + fit * span, syncs + fit
     return own * traffic.clients * WIDE * (traffic.dim + 1) + syncs * ONE_PHASE
+
+
+def _until_sync(D: float, *, curve: Curve, known: int, most: int) -> int:
+    """How many own points it takes until Eq. 2 fires when so many are known; beyond ``most`` nobody asks.
+
+    Points are counted in blocks of an eighth of those before, so that a month of any traffic is soon over.
+    """
+    count, growth = 0, 0.0
+    while count * growth <= D and count <= most:
+        block = max(1, count // 8)
+        growth += block * math.log1p(curve.variance(known + count))
+        count += block
+    return count
 
 
 def _statistics(algorithm: ApproxDisKernelUCB, *, curve: Curve, traffic: Traffic, own: int) -> float:
