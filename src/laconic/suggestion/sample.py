@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from laconic.arrays import Floats
-from laconic.checks import finite_array, require_whole
+from laconic.checks import finite_array, require_number, require_whole
 from laconic.errors import InputError
 from laconic.problems.base import Problem
 from laconic.problems.rounds import check_round
@@ -53,6 +53,7 @@ class Sample:
     def shuffled(self, most: int, *, seed: int) -> Sample:
         """At most so many of its rows, without return and in random order, by an addressed draw."""
         require_whole("most", most, least=2)
+        require_number("seed", seed)
         n = len(self.points)
         rows = generator(seed, Role.SAMPLE, n).permutation(n)[:most]
         rewards = None if self.rewards is None else self.rewards[rows]
@@ -94,6 +95,7 @@ def pilot(problem: Problem, *, interactions: int = 500, seed: int = 0) -> Sample
         (7, 3)
     """
     require_whole("interactions", interactions, least=2)
+    require_number("seed", seed)
     limits = getattr(problem, "limits", None)
     rounds = interactions if limits is None else min(interactions, limits(1, None)[1])
     instance = problem.instance(seed=seed, clients=1, rounds=rounds)
