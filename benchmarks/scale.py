@@ -23,7 +23,7 @@ from laconic.algorithms import Algorithm
 DIM = 20
 TOGETHER = ApproxDisKernelUCB(Gaussian(gamma=0.5), D=1e9, qbar=1e9, lam=0.1)
 ALONE = LaconicUCB(Gaussian(gamma=0.5))
-ALGORITHMS = {"together": TOGETHER, "alone": ALONE}
+ALGORITHMS: dict[str, Algorithm] = {"together": TOGETHER, "alone": ALONE}
 WAIT = 300.0  # seconds
 ROWS = 10
 
@@ -47,7 +47,7 @@ def main() -> None:
 
 @contextmanager
 def _agents(way: str, count: int) -> Iterator[tuple[list[Agent], Elsewhere]]:
-    algorithm: Algorithm = ALGORITHMS[way]
+    algorithm = ALGORITHMS[way]
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         there = stack.enter_context(elsewhere(way, Path(folder)))
 
