@@ -22,11 +22,13 @@ from scipy.spatial.distance import cdist
 from benchmarks.clock import timed
 from benchmarks.result import Result, Target
 from laconic import Agent, ApproxDisKernelUCB, Coordinator, Gaussian, Serving
+from laconic.algorithms import Algorithm
 from laconic.arrays import Floats
 from laconic.protocol.records import Observed, encode_record
 from laconic.runtimes.service.background import background
 
 DIM, ARMS = 20, 20
+SETTLING = 0.4  # seconds
 GAMMA, LAM = 0.5, 0.1
 #: Every point goes into the dictionary, and nothing but a flush brings about a sync.
 ALGORITHM = ApproxDisKernelUCB(Gaussian(gamma=GAMMA), D=1e9, qbar=1e9, lam=LAM)
@@ -69,23 +71,37 @@ def _joined(address: str, folder: Path, name: str, **options: Any) -> Agent:
 def _beside(folder: Path, sizes: Sizes, *, quick: bool) -> Iterator[Result]:
     """An agent in this process, and the rest of its federation in another, as it would be."""
     with (
-        _elsewhere("peer", folder, quick=quick) as (address, words),
-        _joined(address, folder, "one") as one,
+        elsewhere("peer", folder, quick=quick) as there,
+        _joined(there.address, folder, "one") as one,
     ):
         one.flush()
-        yield from _choosing(one, words, sizes)
+        yield from _choosing(one, there.words, sizes)
         yield from _observing(one, folder, sizes)
 
 
+@dataclass(frozen=True)
+class Elsewhere:
+    """Another process of a measurement: where it listens, and where words go to it."""
+
+    address: str
+    words: IO[str]
+    process: int
+
+    def memory(self, what: str = "VmRSS") -> float:
+        """The megabytes that it holds now, or another line of what Linux says of it."""
+        lines = Path(f"/proc/{self.process}/status").read_text().splitlines()
+        return next(int(line.split()[1]) / 1e3 for line in lines if line.startswith(f"{what}:"))
+
+
 @contextmanager
-def _elsewhere(role: str, folder: Path, *, quick: bool = False) -> Iterator[tuple[str, IO[str]]]:
-    """Another process, which ends with this context: where it listens, and where words go to it."""
+def elsewhere(role: str, folder: Path, *, quick: bool = False) -> Iterator[Elsewhere]:
+    """Another process, which ends with this context."""
     command = [sys.executable, "-m", "benchmarks.service", role, str(folder), "quick" if quick else "whole"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
         assert other.stdout is not None
         assert other.stdin is not None
         try:
-            yield other.stdout.readline().strip(), other.stdin
+            yield Elsewhere(other.stdout.readline().strip(), other.stdin, other.pid)
         finally:
             other.stdin.close()
 
@@ -96,8 +112,8 @@ def _federation(folder: Path, sizes: Sizes, *, quick: bool) -> Iterator[list[Age
     draw = np.random.default_rng(0)
     each = sizes.dictionary // sizes.agents
     with ExitStack() as stack:
-        address, _ = stack.enter_context(_elsewhere("coordinator", folder, quick=quick))
-        agents = [stack.enter_context(_joined(address, folder, f"{i}")) for i in range(sizes.agents)]
+        there = stack.enter_context(elsewhere("coordinator", folder, quick=quick))
+        agents = [stack.enter_context(_joined(there.address, folder, f"{i}")) for i in range(sizes.agents)]
         for agent in agents:
             agent.learn(draw.uniform(-0.25, 0.25, (each, DIM)), draw.normal(size=each))
         for agent in agents:
@@ -172,8 +188,11 @@ def _observing(agent: Agent, folder: Path, sizes: Sizes) -> Iterator[Result]:
             inserted[place] = _times(insert, [None])[0]
             durable[place] = _times(lambda pick: agent.observe(pick, 0.1), [agent.choose(X)])[0]
         early = _times(lambda pick: grouped.observe(pick, 0.1), [grouped.choose(X) for _ in range(sizes.observations)])
-    yield _result("service-observe", "an insert and a commit of the same bytes", durable, inserted, most=2.0)
-    yield _result("service-group-commit", "observe without it", early, durable, most=0.1)
+    # By their means: the times of a commit come in steps of what the disk or the scheduler waits for.
+    yield _result(
+        "service-observe", "an insert and a commit of the same bytes", durable, inserted, most=2.0, percent=None
+    )
+    yield _result("service-group-commit", "observe without it", early, durable, most=0.1, percent=None)
 
 
 def _syncing(agents: list[Agent], folder: Path, sizes: Sizes) -> Result:
@@ -181,6 +200,7 @@ def _syncing(agents: list[Agent], folder: Path, sizes: Sizes) -> Result:
     draw = np.random.default_rng(3)
 
     def sync() -> float:
+        time.sleep(SETTLING)  # one sync by itself: what agents write behind the last one is written
         agents[0].learn(draw.uniform(-0.25, 0.25, (1, DIM)), [0.1])
         cost, _ = timed(agents[0].flush)
         return cost.seconds
@@ -190,9 +210,9 @@ def _syncing(agents: list[Agent], folder: Path, sizes: Sizes) -> Result:
     after = [agent.status() for agent in agents]
     up = sum(b.bytes_sent - a.bytes_sent for a, b in zip(before, after, strict=True)) // len(agents)
     down = sum(b.bytes_received - a.bytes_received for a, b in zip(before, after, strict=True)) // len(agents)
-    with _elsewhere("mover", folder) as (address, _):
+    with elsewhere("mover", folder) as there:
         run = background().run  # in the loop of the agents, as gRPC wants to have one of a process
-        moving = Moving(address, up=up // 2, down=down // 2, links=len(agents))
+        moving = Moving(there.address, up=up // 2, down=down // 2, links=len(agents))
         run(moving.once())  # links are made
         whole, moved = np.zeros(sizes.syncs), np.zeros(sizes.syncs)
         for place in range(sizes.syncs):
@@ -204,7 +224,7 @@ def _syncing(agents: list[Agent], folder: Path, sizes: Sizes) -> Result:
 
 
 class Moving:
-    """As many bytes up, and as many back, as a sync moves, in two turns, on as many links, with nothing done to them."""
+    """As many bytes up and back as a sync moves, in two turns, on as many links, with nothing done to them."""
 
     def __init__(self, address: str, *, up: int, down: int, links: int) -> None:
         self._address, self._links = address, links
@@ -255,8 +275,9 @@ async def _answer_moves() -> None:
     await server.stop(None)
 
 
-def _result(name: str, against: str, own: Floats, floor: Floats, *, most: float, percent: float = 50) -> Result:
-    cost, least = float(np.percentile(own, percent)), float(np.percentile(floor, percent))
+def _result(name: str, against: str, own: Floats, floor: Floats, *, most: float, percent: float | None = 50) -> Result:
+    """A result by percentiles, or by means where none is given."""
+    cost, least = (float(each.mean() if percent is None else np.percentile(each, percent)) for each in (own, floor))
     return Result(
         name,
         against,
@@ -270,14 +291,14 @@ def _result(name: str, against: str, own: Floats, floor: Floats, *, most: float,
     )
 
 
-def _coordinator(folder: Path, name: str) -> Coordinator:
+def _coordinator(folder: Path, name: str, algorithm: Algorithm = ALGORITHM) -> Coordinator:
     serving = Serving(bind="127.0.0.1:0", insecure=True)
-    return Coordinator(ALGORITHM.plan(DIM), state=folder / f"{name}.db", serving=serving)
+    return Coordinator(algorithm.plan(DIM), state=folder / f"{name}.db", serving=serving)
 
 
-def be_coordinator(folder: Path) -> None:
+def be_coordinator(folder: Path, algorithm: Algorithm = ALGORITHM) -> None:
     """Be a coordinator for whoever started this."""
-    with _coordinator(folder, "c") as there:
+    with _coordinator(folder, "c", algorithm) as there:
         print(there.address, flush=True)
         sys.stdin.read()
 
@@ -313,6 +334,10 @@ def main(role: str, folder: str, size: str) -> None:
         asyncio.run(_answer_moves())
     elif role == "coordinator":
         be_coordinator(Path(folder))
+    elif role in ("together", "alone"):
+        from benchmarks.scale import ALGORITHMS
+
+        be_coordinator(Path(folder), ALGORITHMS[role])
     else:
         be_peer(Path(folder), QUICK if size == "quick" else Sizes())
 

@@ -292,7 +292,8 @@ def test_a_snapshot_is_made_though_somebody_chooses_all_the_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with lonely(tmp_path) as agent:
-        store, append, made = agent._diary.store, agent._diary.store.append, []
+        store, append = agent._diary.store, agent._diary.store.append
+        made: list[Any] = []
 
         def interrupted(*given: Any, **options: Any) -> None:
             assert len(made) < 100, "it waits for a moment at which nobody chooses"

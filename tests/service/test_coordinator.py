@@ -28,6 +28,7 @@ from laconic.protocol.messages import BLANK, Ask, Label, Part, Payload, Request,
 from laconic.protocol.outcome import Work
 from laconic.protocol.plan import Plan
 from laconic.protocol.roster import Patience
+from laconic.runtimes.service import desk as desks
 from laconic.runtimes.service import methods
 from laconic.runtimes.service.coordinator import Coordinator, Limits
 from tests.service.proxy import Proxy
@@ -490,3 +491,44 @@ def test_settings_that_make_no_sense_are_refused(tmp_path: Path) -> None:
         with pytest.raises(InputError):
             serving(**wrong)
     assert BLANK == Label(0, 0)
+
+
+def test_a_join_is_answered_while_a_large_part_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desks, "LARGE", 1)  # every message is read beside events
+    checking, goes_on = threading.Event(), threading.Event()
+    with coordinator(tmp_path) as there:
+        vet = there.desk.server.vet
+
+        def slow(message: Any) -> Any:
+            if isinstance(message, Part):
+                checking.set()
+                assert goes_on.wait(60)
+            return vet(message)
+
+        monkeypatch.setattr(there.desk.server, "vet", slow)
+        with joined(there, tmp_path, name="a") as first:
+            first.learn([[0.1, 0.2]], [1.0])
+            flushing = threading.Thread(target=first.flush)
+            flushing.start()
+            assert checking.wait(60)
+            with joined(there, tmp_path, name="b") as second:
+                until(lambda: second.status().linked)
+                assert first.status().state == "syncing"
+                goes_on.set()
+                flushing.join(60)
+                assert first.status().epoch > 0
+
+
+def test_agents_of_one_process_hold_one_belief_in_memory(tmp_path: Path) -> None:
+    with (
+        coordinator(tmp_path) as there,
+        joined(there, tmp_path, name="a") as first,
+        joined(there, tmp_path, name="b") as second,
+    ):
+        until(lambda: second.status().linked)
+        first.learn([[0.1, 0.2]], [1.0])
+        first.flush()
+        until(lambda: second.status().epoch == first.status().epoch)
+        beliefs = [agent.look(lambda client: client.learner.belief) for agent in (first, second)]
+        assert beliefs[0] is beliefs[1]
+        assert first.status().covered == 1

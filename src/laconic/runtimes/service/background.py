@@ -19,7 +19,7 @@ THREADS = 16
 
 @dataclass(frozen=True, eq=False)
 class Background:
-    """A loop that runs in a thread of its own, threads for calls that may wait and for long work, and what they share."""
+    """A loop in a thread of its own, threads for calls that may wait and for long work, and what agents share."""
 
     loop: asyncio.AbstractEventLoop
     pool: ThreadPoolExecutor
