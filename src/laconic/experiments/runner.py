@@ -17,7 +17,7 @@ from laconic.experiments.parts import algorithm_from, name_of, problem_from
 from laconic.experiments.results import Results, Row
 from laconic.experiments.tasks import Store, Task
 from laconic.runtimes.jobs import Engine
-from laconic.runtimes.run import run
+from laconic.runtimes.running import run
 from laconic.runtimes.trace import Run
 
 
