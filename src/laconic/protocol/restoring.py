@@ -12,7 +12,6 @@ from laconic.beliefs import Belief, belief_hash
 from laconic.canonical import table_from
 from laconic.checks import require_number
 from laconic.errors import InputError, KernelError, LaconicError, PlanMismatch, RemoteProtocolError
-from laconic.growing import GrowingPoints
 from laconic.protocol import alone, together
 from laconic.protocol import server as servers
 from laconic.protocol.client import Client
@@ -20,6 +19,7 @@ from laconic.protocol.difference import difference
 from laconic.protocol.digests import Built, Held
 from laconic.protocol.history import Growing64, History
 from laconic.protocol.learner import Waiting
+from laconic.protocol.library import Library
 from laconic.protocol.messages import Up
 from laconic.protocol.outcome import Outcome, build_alone
 from laconic.protocol.persistent import Group, Map
@@ -215,7 +215,7 @@ def _saved_held(held: Held) -> SavedHeld:
         number=held.number,
         mark=held.built.mark,
         length=held.built.length,
-        library=held.library.rows.values,
+        library=held.library.points,
         d_eff=held.d_eff,
         atoms=held.atoms,
         certificate={} if held.certificate is None else asdict(held.certificate),
@@ -224,11 +224,10 @@ def _saved_held(held: Held) -> SavedHeld:
 
 
 def _held(saved: SavedHeld, belief: Belief) -> Held:
-    library = GrowingPoints.empty(belief.dim)
     return Held(
         number=saved.number,
         built=Built(belief, mark=saved.mark, length=saved.length),
-        library=library.appended(saved.library) if len(saved.library) else library,
+        library=Library.empty(belief.dim).with_points(saved.library),
         d_eff=saved.d_eff,
         atoms=saved.atoms,
         certificate=Certificate(**saved.certificate) if saved.certificate else None,

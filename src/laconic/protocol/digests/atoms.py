@@ -286,7 +286,7 @@ def _raw_costs(log: History, edition: Edition, reader: Reader) -> tuple[int, int
     if not wire.by_reference:
         return new * (point + reward), others * (point + reward)
     fresh = (edition.reference.distinct - base.distinct) * new // max(total, 1)
-    lacked = min(max(edition.reference.distinct - reader.libraries.down.rows.size, 0), others)
+    lacked = min(max(edition.reference.distinct - reader.libraries.down.size, 0), others)
     return fresh * (point + reward) + (new - fresh) * (1 + reward), lacked * point + others * (2 + reward) + OVERHEAD
 
 
