@@ -44,17 +44,14 @@ class PointTable:
         known = self._known
         return np.array([known.get(each, -1) for each in identities], dtype=np.int64)
 
-    def added(self, X: Floats, identities: list[bytes]) -> Ints:
-        """The number of each row of X, whose identities these are; new ones get the next numbers."""
-        numbers = self.found(identities)
-        fresh = numbers < 0
-        if not fresh.any():
-            return numbers
-        first = self._rows.size
-        self._rows = self._rows.appended(X[fresh] + 0.0)  # before anybody can look for them
-        for number, place in enumerate(np.flatnonzero(fresh).tolist(), start=first):
-            self._known.setdefault(identities[place], number)
-        return self.found(identities)
+    def added(self, identities: list[bytes]) -> Ints:
+        """The number of the point of each identity; new ones get the next numbers."""
+        known, size, new = self._known, self._rows.size, dict[bytes, int]()
+        numbers = [known[each] if each in known else new.setdefault(each, size + len(new)) for each in identities]
+        if new:  # an identity is the bits of a point; rows come first, before anybody can look for them
+            self._rows = self._rows.appended(np.frombuffer(b"".join(new)).reshape(len(new), self.dim))
+            known.update(new)
+        return np.array(numbers, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,21 +90,19 @@ class Library:
         """The points at these places."""
         return self.table.at(self.numbers[places])
 
-    def places_of(self, identities: list[bytes]) -> Ints:
-        """The place of the point of each identity, −1 for one that is not here."""
-        return self._places(self.table.found(identities))
-
     def with_points(self, X: Floats) -> Library:
         """The library with those rows of X that it lacks, each once."""
-        numbers = self.table.added(X, keys(X))
-        fresh = numbers[self._places(numbers) < 0].tolist()
+        if len(X) == 0:
+            return self
+        numbers = self.table.added(keys(X))
+        fresh = numbers[self.places_of(numbers) < 0].tolist()
         if not fresh:
             return self
         new = np.array(list(dict.fromkeys(fresh)), dtype=np.int32)
-        ordered = np.concatenate([self.ordered, new])
-        places = np.concatenate([self.places, np.arange(self.size, self.size + len(new), dtype=np.int32)])
+        numbers, ordered = np.concatenate([self.numbers, new]), np.concatenate([self.ordered, new])
+        places = np.concatenate([self.places, np.arange(self.size, len(numbers), dtype=np.int32)])
         order = ordered.argsort(kind="stable")  # quick, as most of it is in order
-        return Library(self.table, np.concatenate([self.numbers, new]), ordered[order], places[order])
+        return Library(self.table, numbers, ordered[order], places[order])
 
     def first(self, count: int) -> Library:
         """The library of its first points."""
@@ -123,7 +118,8 @@ class Library:
             return 0
         return int.from_bytes(blake2b(self.points.tobytes(), digest_size=8).digest(), "little")
 
-    def _places(self, numbers: Ints) -> Ints:
+    def places_of(self, numbers: Ints) -> Ints:
+        """The place of the point of each number, −1 for one that is not here."""
         if self.size == 0:
             return np.full(len(numbers), -1, dtype=np.int64)
         at = np.minimum(np.searchsorted(self.ordered, numbers), self.size - 1)

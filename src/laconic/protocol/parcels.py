@@ -53,7 +53,11 @@ class Libraries:
 
     def numbers_at(self, identities: list[bytes]) -> Ints:
         """The number of the point of each identity, −1 for one that has not crossed."""
-        down, up = self.down.places_of(identities), self.up.places_of(identities)
+        found = self.down.table.found(identities)
+        down = self.down.places_of(found)
+        if self.up.table is not self.down.table:
+            found = self.up.table.found(identities)
+        up = self.up.places_of(found)
         return np.where(down >= 0, 2 * down, np.where(up >= 0, 2 * up + 1, -1))
 
     def at(self, numbers: np.ndarray) -> Floats:

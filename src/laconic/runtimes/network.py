@@ -88,9 +88,7 @@ class Network:
 
     def add(self, number: int, *, clients: int = 1, member: bool = True) -> Client:
         """One more client, with nothing observed; one that is no member has yet to greet."""
-        client = Client(
-            self.plan, number=number, seed=self.seed, clients=clients, member=member, points=self._points
-        )
+        client = Client(self.plan, number=number, seed=self.seed, clients=clients, member=member, points=self._points)
         self.clients[number] = client
         self._link(number, number)
         self.up[number], self.down[number] = deque(), deque()

@@ -223,7 +223,7 @@ class Atoms(Digest):
 
         def made(_: Built | None) -> Built:
             belief = self._belief(incoming.template, atoms, weights, mean, spanning, message.length)
-            return Built(belief, mark=_mark(atoms, weights, mean), length=message.length)
+            return Built(belief, mark=_mark(atoms, weights, mean), length=message.length, atoms=atoms)
 
         library = incoming.libraries.sent_down(new).down if wire.by_reference else incoming.libraries.down
         built = incoming.share("atoms", made)
@@ -235,7 +235,7 @@ class Atoms(Digest):
             built,
             library,
             d_eff=certificate.d_eff,
-            atoms=atoms,
+            atoms=built.atoms if np.array_equal(built.atoms, atoms) else atoms,  # one array for all who hold it
             certificate=certificate,
             lacked=view.between(len(covered), len(view.mean)),
         )

@@ -28,6 +28,7 @@ class Built:
     belief: Belief
     mark: int  # a hash that two holders of the version agree on
     length: int  # how many observations of the log it has
+    atoms: Floats | None = None  # the points that the version is made of, where it is not made of all
 
 
 #: share(topic, build) → what build gives; ``build(newest)`` may go on from the newest that was built under the topic.

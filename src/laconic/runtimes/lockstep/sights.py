@@ -14,7 +14,6 @@ from laconic.linalg import (
     lower_product,
     product_with_lower,
     reversed_cholesky,
-    ridged,
     solve_identity,
     solve_transposed,
 )
@@ -90,11 +89,11 @@ class Folded:
     @classmethod
     def of(cls, belief: FiniteBelief, embedding: NystromEmbedding) -> Folded:
         """A belief on a dictionary, multiplied out."""
-        solved, root, most = solve_identity(belief.factor), solve_identity(embedding.root), 1.0 / belief.lam
-        C = reversed_cholesky(ridged(-(solved.T @ solved), most), largest=most)
+        solved, root = solve_identity(belief.factor), solve_identity(embedding.root)
         P = lower_product(solved, root)
-        kept = P if embedding.size <= MOST_KEPT else None
-        return cls(belief, embedding, F=lower_product(C, root), mean=belief.weights @ P, P=kept)
+        mean, kept = belief.weights @ P, P if embedding.size <= MOST_KEPT else None
+        del P  # where it is large, a few matrices of its size are all the memory of a run
+        return cls(belief, embedding, F=lower_product(_missing(solved, lam=belief.lam), root), mean=mean, P=kept)
 
     def look(self, X: Floats) -> Look:
         K = self._values(X)
@@ -120,6 +119,14 @@ class Folded:
     def _variance(self, X: Floats, K: Floats) -> Floats:
         f = lower_product(self.F, K.T).T
         return np.asarray(np.maximum(self.embedding.prior(X) / self.belief.lam - np.einsum("ij,ij->i", f, f), 0.0))
+
+
+def _missing(solved: Floats, *, lam: float) -> Floats:
+    """C with CᵀC = I/λ − L⁻ᵀL⁻¹, given L⁻¹."""
+    known = np.asarray(solved.T @ solved)
+    np.negative(known, out=known)
+    known.flat[:: len(known) + 1] += 1.0 / lam
+    return reversed_cholesky(known, largest=1.0 / lam)
 
 
 def sight_of(belief: Belief) -> Sight:
