@@ -53,13 +53,18 @@ def certified(joint: Joint, weights: Floats, *, theta: Floats, factor: Floats, w
 
 
 def _relative(joint: Joint, weights: Floats) -> tuple[Floats, float]:
-    """L⁻¹V̂L⁻ᵀ = λL⁻¹L⁻ᵀ + Σ w (L⁻¹φ)(L⁻¹φ)ᵀ over the atoms, and tr L⁻¹GL⁻ᵀ; few matrices of this size are alive at once."""
+    """L⁻¹V̂L⁻ᵀ = λL⁻¹L⁻ᵀ + Σ w (L⁻¹φ)(L⁻¹φ)ᵀ over the atoms, and tr L⁻¹GL⁻ᵀ.
+
+    Matrices of this size are the largest that the server ever has, so that sums are taken where they lie.
+    """
     solved = solve_identity(joint.root)
     atoms = lower_product(solved, (joint.atoms * np.sqrt(weights)[:, None]).T)
+    d_eff = len(solved) - joint.lam * float(np.vdot(solved, solved))
     relative = np.asarray(solved @ solved.T)
+    del solved
     relative *= joint.lam
     relative += atoms @ atoms.T
-    return relative, len(solved) - joint.lam * float(np.vdot(solved, solved))
+    return relative, d_eff
 
 
 def _extremes(joint: Joint, weights: Floats, *, relative: Floats) -> tuple[float, float]:

@@ -37,7 +37,7 @@ class PointTable:
 
     def at(self, numbers: NDArray[Any]) -> Floats:
         """The points of these numbers, a row each."""
-        return self._rows.values[numbers]
+        return np.asarray(self._rows.values[numbers])
 
     def found(self, identities: list[bytes]) -> Ints:
         """The number of the point of each identity, −1 for one that is not here."""
@@ -99,10 +99,10 @@ class Library:
         if not fresh:
             return self
         new = np.array(list(dict.fromkeys(fresh)), dtype=np.int32)
-        numbers, ordered = np.concatenate([self.numbers, new]), np.concatenate([self.ordered, new])
-        places = np.concatenate([self.places, np.arange(self.size, len(numbers), dtype=np.int32)])
+        longer, ordered = np.concatenate([self.numbers, new]), np.concatenate([self.ordered, new])
+        places = np.concatenate([self.places, np.arange(self.size, len(longer), dtype=np.int32)])
         order = ordered.argsort(kind="stable")  # quick, as most of it is in order
-        return Library(self.table, numbers, ordered[order], places[order])
+        return Library(self.table, longer, ordered[order], places[order])
 
     def first(self, count: int) -> Library:
         """The library of its first points."""

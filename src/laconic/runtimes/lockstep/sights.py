@@ -54,6 +54,10 @@ class Sight(Protocol):
         """Rows q to multiply features v by, as rows p with p·numbers = q·v."""
         ...
 
+    def lighten(self) -> None:
+        """Let go of what is seldom needed and can be made again."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class Plain:
@@ -70,6 +74,9 @@ class Plain:
 
     def turned(self, rows: Floats) -> Floats:
         return rows
+
+    def lighten(self) -> None:
+        pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +101,15 @@ class Folded:
         mean, kept = belief.weights @ P, P if embedding.size <= MOST_KEPT else None
         del P  # where it is large, a few matrices of its size are all the memory of a run
         return cls(belief, embedding, F=lower_product(_missing(solved, lam=belief.lam), root), mean=mean, P=kept)
+
+    def lighten(self) -> None:
+        """Let go of factors by which the belief itself looks, and which it makes again should it have to.
+
+        Of a belief that nobody is sent any more only this sight is asked, and there may be many such beliefs.
+        """
+        if self.P is not None:
+            vars(self.belief).pop("factor", None)
+            vars(self.embedding).pop("root", None)
 
     def look(self, X: Floats) -> Look:
         K = self._values(X)
