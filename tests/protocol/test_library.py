@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laconic import AllPoints, Cosine, Gaussian, LaconicUCB
+from laconic import Cosine, Gaussian, LaconicUCB
 from laconic.growing import keys
+from laconic.protocol.digests import AllPoints, Atoms, Digest
 from laconic.protocol.library import Library, PointTable
 from laconic.runtimes.network import Network
 
@@ -44,10 +45,9 @@ def test_the_beginning_of_a_list_is_the_list_of_those_that_came_first(rows: list
     assert again.size == 4
 
 
-@pytest.mark.parametrize("digest", [None, AllPoints()])
-def test_all_links_of_a_server_keep_their_points_in_one_table(digest: AllPoints | None) -> None:
-    chosen = {} if digest is None else {"digest": digest}
-    plan = LaconicUCB(Gaussian(gamma=0.5), lam=0.1, alpha=0.1, **chosen).plan(2)
+@pytest.mark.parametrize("digest", [Atoms(), AllPoints()])
+def test_all_links_of_a_server_keep_their_points_in_one_table(digest: Digest) -> None:
+    plan = LaconicUCB(Gaussian(gamma=0.5), lam=0.1, alpha=0.1, digest=digest).plan(2)
     network = Network(plan, clients=3, seed=0)
     round_ = Cosine(dim=2, arms=4).instance(seed=0, clients=3, rounds=4).round
     for index in range(4):

@@ -23,7 +23,7 @@ class LightStatistics(Statistics):
         vars(self).update(others, _made=gram)
 
     @property
-    def gram(self) -> Floats:  # type: ignore[override]
+    def gram(self) -> Floats:
         """G."""
         made: Floats = vars(self)["_made"]()
         return made

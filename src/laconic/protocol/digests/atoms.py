@@ -235,7 +235,7 @@ class Atoms(Digest):
             built,
             library,
             d_eff=certificate.d_eff,
-            atoms=built.atoms if np.array_equal(built.atoms, atoms) else atoms,  # one array for all who hold it
+            atoms=_shared(atoms, built.atoms),
             certificate=certificate,
             lacked=view.between(len(covered), len(view.mean)),
         )
@@ -273,6 +273,11 @@ class Atoms(Digest):
                 f"a version whose certificate allows a variance of {allowed[worst]:.3g} at a point that this client "
                 f"has observed, and which has {seen[worst]:.3g} there"
             )
+
+
+def _shared(atoms: Floats, built: Floats | None) -> Floats:
+    """One array for all who hold a version."""
+    return built if built is not None and np.array_equal(built, atoms) else atoms
 
 
 def _raw_costs(log: History, edition: Edition, reader: Reader) -> tuple[int, int]:
