@@ -26,6 +26,9 @@ ROUNDING = 1e-9
 #: Points that a sync adds are solved for, up to this share of the arms that wait; for more, bounds are made anew.
 ADDED_UP_TO = 0.25
 
+#: Arms are looked at that come this close to the best, in units of how far syncs within the last round moved means.
+SLACK = 1.5
+
 ExploringOf = Callable[[int, int], Exploring]
 
 
@@ -41,7 +44,7 @@ class Lazy:
     def begin_round(self, arms: Arms) -> None:
         """Other arms."""
         if self._screen is not None:
-            self._moved = self._screen.moved
+            self._moved = float(self._screen.bounds.beyond.shift.std()) if self._screen.has_added else 0.0
         self._arms, self._screen = arms, None
 
     def scored(
@@ -67,7 +70,7 @@ class Lazy:
         last = min(max(last, first + MOST_VALUES // (belief.factor.size * size)), clients)
         bounds = Bounds(self._shadow, self._arms.arms[first:last])
         bounds.beyond = tails.beyond(bounds, first, last)
-        slack = 2.0 * self._moved
+        slack = SLACK * self._moved
         bounds.narrow(exploring(first, last), slack=slack)
         screen = Screen(bounds, first=first)
         screen.finish(bounds.candidates(slice(0, last - first), exploring(first, last), slack=slack))
@@ -89,8 +92,7 @@ class Screen:
         self._mean = self._signal = np.empty(0)
         self._number: dict[bytes, int] = {}  # of a finished point, its row
         self._explained: Floats = np.empty((0, self.at.size), dtype=SINGLE)
-        self._added = np.empty((0, self.at.size))
-        self.moved = 0.0
+        self._added = GrowingRows.empty(self.at.size)  # of the belief's points beyond the base, their rows of v
 
     def covers(self, first: int, last: int) -> bool:
         """Whether all these clients are among its own."""
@@ -119,15 +121,18 @@ class Screen:
         if covariance is None:
             return False
         columns = slice(waiting.start * self.at.shape[1], None)
-        corner = belief.factor.matrix(first=old)[:, base:]
-        before = self._added.shape[0]
-        covariance -= corner[:, :before] @ self._added[:, columns]
+        corner, before = belief.factor.matrix(first=old)[:, base:], self._added.size
+        covariance -= corner[:, :before] @ self._added.values[:, columns]
         rows = np.zeros((len(new), self.at.size))
         rows[:, columns] = solve_lower(corner[:, before:], covariance)
-        self._added = np.concatenate([self._added, rows])
-        self.belief = belief
-        self._shift(first - self.first)
+        self._added, self.belief = self._added.appended(rows), belief
+        self._shift(rows)
         return True
+
+    @property
+    def has_added(self) -> bool:
+        """Whether a sync added points since the bounds were made."""
+        return self.belief is not self.base
 
     def _covariance(self, belief: ExactBelief, new: Floats, waiting: slice) -> Floats | None:
         """The covariance, times λ, of new points and the arms of clients that wait, under the belief of the bounds."""
@@ -151,21 +156,20 @@ class Screen:
             self._explained = np.concatenate([self._explained, self.bounds.against(turned, everyone)])
         return self._explained
 
-    def _shift(self, waiting: int) -> None:
-        """Put what was added since into the bounds of clients from number ``waiting`` on."""
+    def _shift(self, rows: Floats) -> None:
+        """Put what was added last into the bounds."""
         bounds, belief, base = self.bounds, self.belief, self.base.factor.size
-        weights, lam = belief.weights[base:], belief.lam
+        weights, lam, shape = belief.weights[base:], belief.lam, self.at.shape
+        older = bounds.beyond if len(weights) > len(rows) else Beyond.none(shape)  # a sync ends all tails
         most = np.sqrt(bounds.prior.max())
-        points = np.sqrt(belief.kernel.diag(belief.points[base:]).max())
-        least = np.sqrt(lam / belief.counts.max())
-        error = np.sqrt(len(weights)) * bounds.shadow.rounding * most * points / least  # of the rows of an arm
+        own = np.sqrt(belief.kernel.diag(belief.points[base:]).max() * belief.counts.max() / lam)
+        error = np.sqrt(len(weights)) * bounds.shadow.rounding * most * own  # of all rows of an arm
         bounds.beyond = Beyond(
-            shift=(weights @ self._added).reshape(self.at.shape),
-            drop=np.einsum("ij,ij->j", self._added, self._added).reshape(self.at.shape) / lam,
+            shift=older.shift + (weights[-len(rows) :] @ rows).reshape(shape),
+            drop=older.drop + np.einsum("ij,ij->j", rows, rows).reshape(shape) / lam,
             shift_error=np.full((len(self.at), 1), error * np.linalg.norm(weights)),
             drop_error=np.full((len(self.at), 1), error * (2.0 * most + error) / lam),
         )
-        self.moved = max(self.moved, float(bounds.beyond.shift[waiting:].std()))
 
     def scored(self, tails: Tails, first: int, last: int, exploring: ExploringOf) -> tuple[Narrowed, Prediction]:
         """What belief and tails say of the arms of some clients that may win; all others are bounded."""

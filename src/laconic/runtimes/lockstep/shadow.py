@@ -9,41 +9,39 @@ import numpy as np
 from laconic.arrays import Bools, Floats, Ints
 from laconic.beliefs import ExactBelief
 from laconic.beliefs.contract import column_squares
+from laconic.kernels import Gaussian, Kernel
 from laconic.linalg import SINGLE, GrowingFactor, subtract_product
 from laconic.runtimes.lockstep.batch import Exploring
 from laconic.runtimes.lockstep.continuing import continues
 
-#: After these shares of the rows, arms that cannot win any more are dropped.
-STAGES = (1 / 16, 1 / 8, 1 / 4, 1 / 2)
-#: From this share on the first of each client's arms is solved to the end, for others to be measured by.
-LEAD_FROM = 1 / 8
+#: After each so many parts of the rows, and no fewer than these, arms that cannot win any more are dropped.
+STAGES, LEAST_ROWS = 16, 64
+#: After so many stages the first of each client's arms is solved to the end, for others to be measured by.
+LEAD_AFTER = 2
+#: The solves that go on are moved together when they are less than this share of those that were begun.
+CROWDED = 0.8
 #: The sum of products of a row may be wrong by so many units in the last place of its factors' norms; a fiftieth is seen.
 UNITS = 8.0
 #: Bounds that may be wrong by more than this share of k(x, x) drop too few arms.
 SHARPEST = 0.01
 #: Kernel values beyond this, or below its inverse, are not for single precision.
 LARGEST = 1e15
+#: A Gaussian kernel of single precision is right to some units in the last place up to this exponent.
+TAME = 4.0
 #: So many rows of kernel values are computed at a time in double precision.
 PART_ROWS = 512
 
 
-def roundings(belief: ExactBelief) -> tuple[float, float]:
-    """By how much ‖v‖² may be wrong in single precision, relative to k(x, x); and μ = k·a in double, per √k(x, x).
+def spread_of(belief: ExactBelief) -> float:
+    """How far rounding in a row of Lv = k may grow on its way into ‖v‖; infinite where single precision has no range.
 
-    A row of Lv = k is met up to e ≤ u·‖row‖·‖v‖ with ‖row‖² the matrix's diagonal entry and ‖v‖² ≤ k(x, x), and
+    A row is met up to an error relative to ‖row‖·‖v‖, with ‖row‖² the matrix's diagonal entry and ‖v‖² ≤ k(x, x), and
     L⁻¹ magnifies by at most the root of the least eigenvalue, which is at least λ/c for points counted c times.
     """
-    diagonal = belief.kernel.diag(belief.points)
-    largest, counts = float(diagonal.max()), float(belief.counts.max())
+    largest = float(belief.kernel.diag(belief.points).max())
     if not 1.0 / LARGEST < largest < LARGEST:
-        return np.inf, np.inf
-    least = belief.lam / counts
-    spread = float(np.sqrt(belief.factor.size * (largest + belief.lam) / least))
-    weights = float(np.linalg.norm(belief.weights))
-    return (
-        2.0 * UNITS * float(np.finfo(SINGLE).eps) / 2.0 * spread,
-        UNITS * float(np.finfo(np.float64).eps) * spread**2 * weights,
-    )
+        return np.inf
+    return float(np.sqrt(belief.factor.size * (largest + belief.lam) * belief.counts.max() / belief.lam))
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,24 +51,32 @@ class Shadow:
     belief: ExactBelief
     factor: GrowingFactor
     solution: Floats  # (t,) a
-    rounding: float
-    mean_rounding: float
+    rounding: float  # of ‖v‖², relative to k(x, x)
+    mean_rounding: float  # of μ, relative to √k(x, x)
 
     @classmethod
     def of(cls, belief: ExactBelief, older: Shadow | None = None) -> Shadow | None:
         """The shadow of a belief, by that of one which it continues; None where bounds would not be sharp."""
-        rounding, mean_rounding = roundings(belief)
+        spread = spread_of(belief)
+        rounding = UNITS * float(np.finfo(SINGLE).eps) * spread
         if not rounding <= SHARPEST:
             return None
         kept = older is not None and continues(belief, older.belief)
         factor = belief.factor.in_single(older.factor if older is not None and kept else None)
-        solution = belief.factor.solve_transposed(belief.weights[:, None].copy())[:, 0]
-        return cls(belief, factor, solution, rounding, mean_rounding)
+        a = belief.factor.solve_transposed(belief.weights[:, None].copy())[:, 0]
+        return cls(belief, factor, a, rounding, _mean_rounding(belief, a, spread))
 
     def turned(self, rows: Floats) -> Floats:
         """L⁻ᵀv for rows v, in single precision: its product with k(x) is that of v with v(x)."""
         columns = np.ascontiguousarray(rows.T, dtype=SINGLE)
         return self.factor.solve_transposed(columns)
+
+
+def _mean_rounding(belief: ExactBelief, a: Floats, spread: float) -> float:
+    """What k·a may lose, relative to √k(x, x): in the product of single precision, and in a itself."""
+    longest = np.sqrt(belief.factor.size * belief.kernel.diag(belief.points).max())
+    product = np.finfo(SINGLE).eps * longest * np.linalg.norm(a)
+    return float(UNITS * (product + np.finfo(np.float64).eps * spread**2 * np.linalg.norm(belief.weights)))
 
 
 class Bounds:
@@ -128,39 +134,26 @@ class Bounds:
     def narrow(self, exploring: Exploring, *, slack: float = 0.0) -> None:
         """Solve all arms as far as it takes to see that they cannot win, and what remains to the end."""
         everyone, t = slice(0, self.shape[0]), self.shadow.factor.size
-        stops = sorted({int(share * t) for share in STAGES} - {0}) + [t]
-        columns = np.flatnonzero(self.candidates(everyone, exploring, slack=slack))
-        V, led = np.empty((0, len(columns)), dtype=SINGLE), False
-        for stop in stops:
-            V = self._advanced(V, columns, stop)
-            if stop == t or len(columns) == 0:
-                break
+        solves = _Solves.begun(self, np.flatnonzero(self.candidates(everyone, exploring, slack=slack)))
+        step = max(-(-t // STAGES), LEAST_ROWS)
+        for stage, stop in enumerate(range(step, t + step, step), start=1):
+            solves.go_on(min(stop, t))
+            if stop >= t or len(solves.columns) == 0:
+                return
             upper, lower = self._indices(everyone, exploring)
-            if not led and stop >= LEAD_FROM * t:
-                led = True
-                self._lead(V, columns, upper)
+            if stage == LEAD_AFTER:
+                solves.of(self._leaders(solves.columns, upper)).go_on(t)
                 upper, lower = self._indices(everyone, exploring)
-            keep = (self._open(upper, lower, slack=slack) & ~self.whole).ravel()[columns]
-            columns, V = columns[keep], np.compress(keep, V, axis=1)
+            keep = (self._open(upper, lower, slack=slack) & ~self.whole).ravel()[solves.columns]
+            if stage == LEAD_AFTER or np.count_nonzero(keep) <= CROWDED * len(keep):
+                solves = solves.of(solves.columns[keep])
 
-    def _advanced(self, V: Floats, columns: Ints, stop: int) -> Floats:
-        """The solves of some columns taken on to row ``stop``."""
-        done = len(V)
-        V = np.concatenate([V, np.take(self.K[done:stop], columns, axis=1)])
-        self.shadow.factor.solve(V, done=done)
-        self.squares.ravel()[columns] += column_squares(V[done:])
-        self.solved += (stop**2 - done**2) * len(columns)
-        if stop == len(self.K):
-            self.whole.ravel()[columns] = True
-        return V
-
-    def _lead(self, V: Floats, columns: Ints, upper: Floats) -> None:
-        """Solve to the end, for each client, the arm whose index may be the largest."""
+    def _leaders(self, columns: Ints, upper: Floats) -> Ints:
+        """Of each client the column, among these, whose index may be the largest."""
         there = np.full(self.shape, -np.inf)
         there.ravel()[columns] = upper.ravel()[columns]
         clients = np.flatnonzero((there != -np.inf).any(axis=1))
-        leaders = clients * self.shape[1] + there[clients].argmax(axis=1)
-        self._advanced(V[:, np.searchsorted(columns, leaders)], leaders, len(self.K))
+        return np.asarray(clients * self.shape[1] + there[clients].argmax(axis=1))
 
     def against(self, turned: Floats, clients: slice) -> Floats:
         """What the belief explains of the kernel of points with the arms of some clients: turned·k, a row a point."""
@@ -171,6 +164,34 @@ class Bounds:
         found = np.zeros((turned.shape[1], some.shape[1]), dtype=SINGLE)
         subtract_product(found, -turned.T, some)
         return found
+
+
+class _Solves:
+    """Forward solves of some columns, side by side, as far as they have come."""
+
+    def __init__(self, bounds: Bounds, columns: Ints, V: Floats, done: int) -> None:
+        self.bounds, self.columns, self._V, self._done = bounds, columns, V, done
+
+    @classmethod
+    def begun(cls, bounds: Bounds, columns: Ints) -> _Solves:
+        """Solves of which nothing is done."""
+        return cls(bounds, columns, np.empty((len(bounds.K), len(columns)), dtype=SINGLE), 0)
+
+    def of(self, columns: Ints) -> _Solves:
+        """Some of the solves, to go on by themselves."""
+        V = np.empty((len(self._V), len(columns)), dtype=SINGLE)
+        np.take(self._V[: self._done], np.searchsorted(self.columns, columns), axis=1, out=V[: self._done], mode="clip")
+        return _Solves(self.bounds, columns, V, self._done)
+
+    def go_on(self, stop: int) -> None:
+        """Solve the rows up to ``stop``."""
+        bounds, done, new = self.bounds, self._done, self._V[self._done : stop]
+        np.take(bounds.K[done:stop], self.columns, axis=1, out=new, mode="clip")  # which writes without a buffer
+        bounds.shadow.factor.solve(self._V[:stop], done=done)
+        bounds.squares.ravel()[self.columns] += column_squares(new)
+        bounds.whole.ravel()[self.columns] |= stop == len(bounds.K)
+        bounds.solved += (stop**2 - done**2) * len(self.columns)
+        self._done = stop
 
 
 @dataclass(frozen=True, eq=False)
@@ -196,10 +217,20 @@ class Beyond:
 def _kernel_values(shadow: Shadow, X: Floats) -> tuple[Floats, Floats]:
     """k of the belief's points with X in single precision, and μ of X."""
     belief, t = shadow.belief, shadow.factor.size
-    K, mean = np.empty((t, len(X)), dtype=SINGLE), np.zeros(len(X))
+    K, mean, points = np.empty((t, len(X)), dtype=SINGLE), np.zeros(len(X)), belief.points
+    a = shadow.solution
+    if _is_tame(belief.kernel, points, X):
+        points, X, a = (each.astype(SINGLE) for each in (points, X, a))
     for first in range(0, t, PART_ROWS):
         part = slice(first, first + PART_ROWS)
-        values = belief.kernel(belief.points[part], X)
-        mean += shadow.solution[part] @ values
+        values = belief.kernel(points[part], X)
+        mean += a[part] @ values
         K[part] = values
     return K, mean
+
+
+def _is_tame(kernel: Kernel, *sets: Floats) -> bool:
+    """Whether a kernel of points in single precision is right up to its last few bits."""
+    if type(kernel) is not Gaussian:
+        return False
+    return float(kernel.gamma * sum(np.einsum("ij,ij->i", X, X).max() for X in sets)) <= TAME
