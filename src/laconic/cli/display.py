@@ -29,10 +29,13 @@ def nothing(event: Event) -> None:
 
 def line(event: Event) -> None:
     """One plain line on stderr for each finished run, and one for those that were there already."""
-    from laconic.experiments.runner import Begun, Finished
+    from laconic.cli import sweep
+    from laconic.experiments.runner import Begun, Estimate, Finished, Memory
 
     if isinstance(event, Begun) and event.known:
         typer.echo(already(event), err=True)
+    if isinstance(event, Estimate | Memory):
+        typer.echo(sweep.describe(event), err=True)
     if isinstance(event, Finished):
         typer.echo(describe(event), err=True)
 
@@ -106,9 +109,12 @@ class _Screen:
 
     def watch(self, event: Event) -> None:
         """Show what has happened."""
-        from laconic.experiments.runner import Advanced, Begun, Finished, Started
+        from laconic.cli import sweep
+        from laconic.experiments.runner import Advanced, Begun, Estimate, Finished, Memory, Started
 
         match event:
+            case Estimate() | Memory():
+                self.bars.console.print(sweep.describe(event), highlight=False, markup=False)
             case Begun():
                 self._begin(event)
             case Started(task):

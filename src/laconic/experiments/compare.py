@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 
 from laconic.algorithms import Algorithm
-from laconic.checks import require_one_of, require_whole
+from laconic.checks import require_flag, require_one_of, require_whole
 from laconic.defaults import ALGORITHMS, CLIENTS, PROBLEM, RUNTIME, SEEDS
 from laconic.defaults import rounds as usual_rounds
 from laconic.errors import InputError
@@ -17,14 +17,15 @@ from laconic.experiments.folder import Folder
 from laconic.experiments.grid import expand, params
 from laconic.experiments.parts import AlgorithmLike, ProblemLike, as_algorithm, as_problem, name_of
 from laconic.experiments.results import Results
-from laconic.experiments.runner import Event, Failed, Sweep, Watch, silent
+from laconic.experiments.runner import Estimate, Event, Failed, Memory, Sweep, Watch, silent
 from laconic.experiments.tasks import Store, Task, tasks_of
 from laconic.kernels import require_positive_definite
-from laconic.problems.base import Problem
+from laconic.problems.base import Instance, Problem
 from laconic.problems.rounds import check_round
 from laconic.runtimes import RUNTIMES
 from laconic.runtimes.asking import stand_in
 from laconic.runtimes.jobs import engine
+from laconic.runtimes.needs import memory_needed, require_memory
 
 SAMPLE = 100  # arms on which a kernel is tried before anything runs
 
@@ -48,6 +49,7 @@ def compare(
     jobs: int | None = 1,
     progress: Watch | None = None,
     out: str | PathLike[str] | None = None,
+    beyond_memory: bool = False,
 ) -> Results:
     """Run every setting of every algorithm on every seed of a problem, and gather the results.
 
@@ -58,7 +60,7 @@ def compare(
 
     With ``out`` every finished run is kept in that folder at once, and the same call goes on where an earlier one was
     stopped or killed; a folder with other results is refused. Ctrl-C raises `Interrupted`, which carries the finished
-    runs.
+    runs. Runs that would need more memory than the machine has are refused, unless ``beyond_memory=True``.
 
     >>> from laconic import Catalogue, DisKernelUCB, Gaussian, grid
     >>> problem = Catalogue(dim=2, items=6, arms=3)
@@ -67,7 +69,8 @@ def compare(
     ['DisKernelUCB gamma=0.1', 'DisKernelUCB gamma=1']
     """
     experiment = prepare(algorithms, problem=problem, clients=clients, rounds=rounds, seeds=seeds, runtime=runtime)
-    return played(experiment, jobs=jobs, out=out, progress=progress or silent)
+    require_flag("beyond_memory", beyond_memory)
+    return played(experiment, jobs=jobs, out=out, progress=progress or silent, beyond_memory=beyond_memory)
 
 
 def played(
@@ -77,13 +80,19 @@ def played(
     out: str | PathLike[str] | None = None,
     progress: Watch = silent,
     traced: bool = False,
+    foretold: bool = False,
+    beyond_memory: bool = False,
 ) -> Results:
-    """The results of an experiment; ``traced`` runs are made again, and told with all that happened in them."""
+    """The results of an experiment; ``traced`` runs are made again, and told with all that happened in them.
+
+    Where runs are long, it is ``foretold`` how long, by smaller ones that are kept nowhere.
+    """
     where = engine(processes=jobs)
-    made = Comparison.of(experiment, out=out)
+    room = Room(where.slots, beyond_memory=beyond_memory, watch=progress)
+    made = Comparison.of(experiment, out=out, room=room)
     sweep = Sweep(made.store, engine=where, watch=_strict(progress), closely=True, traced=traced)
     try:
-        made.complete(sweep)
+        made.complete(sweep, foretold=foretold)
     except KeyboardInterrupt:
         raise Interrupted(made.kept(sweep)) from None
     results = made.kept(sweep)
@@ -114,9 +123,9 @@ class Comparison:
     folder: Folder | None
 
     @classmethod
-    def of(cls, experiment: Experiment, *, out: str | PathLike[str] | None) -> Comparison:
+    def of(cls, experiment: Experiment, *, out: str | PathLike[str] | None, room: Room) -> Comparison:
         """All that can be refused is refused here."""
-        about = try_out(experiment)
+        about = try_out(experiment, room=room)
         folder = None if out is None else Folder(Path(out), experiment=experiment)
         tasks = tasks_of(experiment, name=about.problem, dim=about.dim, kept=folder is not None)
         if folder is not None:
@@ -128,10 +137,23 @@ class Comparison:
         """Where its finished runs are kept, if they are."""
         return Store(None) if self.folder is None else self.folder.store
 
-    def complete(self, sweep: Sweep, *, part: str = "runs") -> None:
-        """Make the runs that are not there yet."""
+    def complete(self, sweep: Sweep, *, part: str = "runs", foretold: bool = False) -> None:
+        """Make the runs that are not there yet, and say before how long that takes, if that is wanted."""
+        about = {self.about.problem: self.about}
         with sweep.engine.session():
-            sweep.complete(self.tasks, about={self.about.problem: self.about}, part=part)
+            if foretold:
+                self._foretell(sweep, about)
+            sweep.complete(self.tasks, about=about, part=part)
+
+    def _foretell(self, sweep: Sweep, about: dict[str, Results]) -> None:
+        """Of what is done for an estimate, only the estimate is told."""
+
+        def watch(event: Event) -> None:
+            if isinstance(event, Estimate):
+                sweep.watch(event)
+
+        missing = [task for task in self.tasks if not self.store.has(task)]
+        Sweep(Store(None), engine=sweep.engine, watch=watch, pace=sweep.pace).foretell(missing, about=about)
 
     def kept(self, sweep: Sweep) -> Results:
         """The runs that have finished, left together in the folder where there is one."""
@@ -202,7 +224,26 @@ def _distinct(settings: list[Algorithm]) -> tuple[Algorithm, ...]:
     return tuple(kept.values())
 
 
-def try_out(experiment: Experiment) -> Results:
+@dataclass(frozen=True)
+class Room:
+    """So many runs at a time, in the memory that there is or ``beyond_memory``; who watches is told of their needs."""
+
+    slots: int = 1
+    beyond_memory: bool = False
+    watch: Watch = silent
+
+    def require(self, experiment: Experiment, instance: Instance) -> None:
+        """Refuse an experiment that has not room enough."""
+        sizes = {"clients": experiment.clients, "rounds": experiment.rounds}
+        found = [memory_needed(algorithm, instance, **sizes) for algorithm in experiment.algorithms]
+        needs = [need for need in found if need is not None]
+        if not self.beyond_memory:
+            require_memory([need for need in needs for _ in experiment.seeds], slots=self.slots)
+        for need in dict.fromkeys(needs):
+            self.watch(Memory(need))
+
+
+def try_out(experiment: Experiment, *, room: Room | None = None) -> Results:
     """Open the problem and plan every algorithm on its first arms, so that what cannot run is refused now."""
     instance = experiment.problem.instance(
         seed=experiment.seeds[0], clients=experiment.clients, rounds=experiment.rounds
@@ -214,6 +255,8 @@ def try_out(experiment: Experiment) -> Results:
         kernel = getattr(algorithm, "kernel", None)
         if kernel is not None:
             require_positive_definite(kernel, arms[:SAMPLE])
+    if room is not None:
+        room.require(experiment, instance)
     return Results(
         problem=name_of(experiment.problem, kind="problem"),
         problem_params=params(experiment.problem),

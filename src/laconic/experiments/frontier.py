@@ -21,7 +21,7 @@ from laconic.algorithms import (
 )
 from laconic.defaults import ALPHA, LAM, SWEPT_CLIENTS, SWEPT_SEEDS, swept_rounds
 from laconic.errors import LaconicError
-from laconic.experiments.compare import Comparison, prepare
+from laconic.experiments.compare import Comparison, Room, prepare
 from laconic.experiments.config import Experiment
 from laconic.experiments.grid import Params, expand, grid
 from laconic.experiments.parts import AlgorithmLike, ProblemLike, as_problem, name_of
@@ -139,12 +139,14 @@ def frontier(
     out: str | PathLike[str] | None = None,
     jobs: int | None = None,
     watch: Watch = silent,
+    beyond_memory: bool = False,
 ) -> Frontier:
     """Sweep algorithms and wires over their own knobs, and find what no other setting beats in regret and bytes.
 
     Without ``algorithms`` these are `knobs` with the kernel, λ and α given. With ``out`` every
     finished run is kept in that folder, and the same call goes on where an earlier one was stopped. ``jobs`` runs at a
-    time take a core each, by default all there are.
+    time take a core each, by default all there are; those that would need more memory than the machine has are refused,
+    unless ``beyond_memory=True``.
 
     >>> from laconic import Cosine, DisKernelUCB, frontier, grid
     >>> found = frontier(Cosine(dim=3), algorithms=[DisKernelUCB(D=grid(1, 9))], clients=3, rounds=4, seeds=1, jobs=1)
@@ -162,7 +164,7 @@ def frontier(
         seeds=seeds,
         runtime="lockstep",
     )
-    return swept(experiment, out=out, jobs=jobs, watch=watch)
+    return swept(experiment, out=out, jobs=jobs, watch=watch, beyond_memory=beyond_memory)
 
 
 def knobs(*, kernel: KernelLike | None = None, lam: float = LAM, alpha: Alpha = ALPHA) -> list[Algorithm]:
@@ -185,11 +187,16 @@ def knobs(*, kernel: KernelLike | None = None, lam: float = LAM, alpha: Alpha = 
 
 
 def swept(
-    experiment: Experiment, *, out: str | PathLike[str] | None, jobs: int | None = None, watch: Watch = silent
+    experiment: Experiment,
+    *,
+    out: str | PathLike[str] | None,
+    jobs: int | None = None,
+    watch: Watch = silent,
+    beyond_memory: bool = False,
 ) -> Frontier:
     """The frontier of an experiment's settings."""
     where = engine(processes=jobs)
-    made = Comparison.of(experiment, out=out)
+    made = Comparison.of(experiment, out=out, room=Room(where.slots, beyond_memory=beyond_memory, watch=watch))
     sweep = Sweep(made.store, engine=where, watch=watch)
     made.complete(sweep, part="frontier")
     results = complete_only(made.kept(sweep), seeds=experiment.seeds)

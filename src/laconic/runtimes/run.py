@@ -16,6 +16,7 @@ from laconic.problems.base import Problem
 from laconic.registry import find
 from laconic.runtimes import lockstep, loopback
 from laconic.runtimes.asking import asked
+from laconic.runtimes.needs import memory_needed, require_memory
 from laconic.runtimes.threads import one_set_of_threads
 from laconic.runtimes.trace import Run
 
@@ -33,10 +34,12 @@ def run(
     runtime: str = "lockstep",
     progress: Callable[[int], None] | None = None,
     log: bool = False,
+    beyond_memory: bool = False,
 ) -> Run:
     """Play a problem, or the one of that name or ``.npz`` file, with an algorithm and keep the full trace.
 
     With ``log=True`` it also keeps the probability of every choice, so that `Run.log` can write all decisions down.
+    A run that would need more memory than the machine has is refused, unless ``beyond_memory=True``.
 
     >>> from laconic import Catalogue, DisKernelUCB, run
     >>> one = run(DisKernelUCB(D=5.0), Catalogue(dim=3, items=6, arms=4), clients=4, rounds=5)
@@ -48,8 +51,12 @@ def run(
     require_whole("rounds", rounds, least=1)
     require_whole("seed", seed, least=0)
     require_flag("log", log)
+    require_flag("beyond_memory", beyond_memory)
     require_one_of("runtime", runtime, choices=tuple(RUNTIMES))
     instance = _problem(problem).instance(seed=seed, clients=clients, rounds=rounds)
+    if not beyond_memory:
+        need = memory_needed(algorithm, instance, clients=clients, rounds=rounds)
+        require_memory([need] if need else [])
     play = RUNTIMES[runtime]
     how: dict[str, Any] = {"rounds": rounds, "seed": seed, "progress": progress}
     how |= {"log": True} if log else {}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from laconic.arrays import Bools, Floats, Ints
+from laconic.arrays import Bools, Floats
 from laconic.beliefs import Belief, ExactBelief, View
 from laconic.exploration import TIE
 from laconic.growing import GrowingRows, keys
@@ -50,7 +50,7 @@ class Lazy:
     def scored(
         self, belief: Belief, tails: Tails, first: int, last: int, exploring: ExploringOf
     ) -> tuple[Narrowed, Prediction] | None:
-        """What belief and tails say of the arms of clients ``first`` … ``last`` that may win; None where it pays not."""
+        """What belief and tails say of the arms of clients ``first`` … ``last`` that may win; None if it pays not."""
         if not isinstance(belief, ExactBelief) or not _pays(belief, self._arms):
             return None
         screen = self._screen
@@ -58,9 +58,7 @@ class Lazy:
             screen = self._screen = self._made(belief, tails, first, last, exploring)
         return None if screen is None else screen.scored(tails, first, last, exploring)
 
-    def _made(
-        self, belief: ExactBelief, tails: Tails, first: int, last: int, exploring: ExploringOf
-    ) -> Screen | None:
+    def _made(self, belief: ExactBelief, tails: Tails, first: int, last: int, exploring: ExploringOf) -> Screen | None:
         """Bounds of the arms of these clients and of those after them."""
         clients, size, _ = self._arms.arms.shape
         if self._shadow is None or self._shadow.belief is not belief:

@@ -20,7 +20,7 @@ STAGES, LEAST_ROWS = 16, 64
 LEAD_AFTER = 2
 #: The solves that go on are moved together when they are less than this share of those that were begun.
 CROWDED = 0.8
-#: The sum of products of a row may be wrong by so many units in the last place of its factors' norms; a fiftieth is seen.
+#: A row's sum of products may be wrong by so many units in the last place of its factors' norms; a fiftieth is seen.
 UNITS = 8.0
 #: Bounds that may be wrong by more than this share of k(x, x) drop too few arms.
 SHARPEST = 0.01
@@ -132,9 +132,12 @@ class Bounds:
         return np.asarray(~behind & (upper != -np.inf))  # what is no number is looked at
 
     def narrow(self, exploring: Exploring, *, slack: float = 0.0) -> None:
-        """Solve all arms as far as it takes to see that they cannot win, and what remains to the end."""
+        """Solve all arms as far as it takes to see that they cannot win, and what remains to the end.
+
+        An arm that is the last of its client's is left as it is: it has to be looked at in any case.
+        """
         everyone, t = slice(0, self.shape[0]), self.shadow.factor.size
-        solves = _Solves.begun(self, np.flatnonzero(self.candidates(everyone, exploring, slack=slack)))
+        solves = _Solves.begun(self, np.flatnonzero(_several(self.candidates(everyone, exploring, slack=slack))))
         step = max(-(-t // STAGES), LEAST_ROWS)
         for stage, stop in enumerate(range(step, t + step, step), start=1):
             solves.go_on(min(stop, t))
@@ -142,9 +145,10 @@ class Bounds:
                 return
             upper, lower = self._indices(everyone, exploring)
             if stage == LEAD_AFTER:
-                solves.of(self._leaders(solves.columns, upper)).go_on(t)
+                several = _several(self._open(upper, lower, slack=slack)).ravel()[solves.columns]
+                solves.of(self._leaders(solves.columns[several], upper)).go_on(t)
                 upper, lower = self._indices(everyone, exploring)
-            keep = (self._open(upper, lower, slack=slack) & ~self.whole).ravel()[solves.columns]
+            keep = (_several(self._open(upper, lower, slack=slack)) & ~self.whole).ravel()[solves.columns]
             if stage == LEAD_AFTER or np.count_nonzero(keep) <= CROWDED * len(keep):
                 solves = solves.of(solves.columns[keep])
 
@@ -164,6 +168,11 @@ class Bounds:
         found = np.zeros((turned.shape[1], some.shape[1]), dtype=SINGLE)
         subtract_product(found, -turned.T, some)
         return found
+
+
+def _several(arms: Bools) -> Bools:
+    """These arms without those of clients that have one only."""
+    return np.asarray(arms & (np.count_nonzero(arms, axis=1, keepdims=True) > 1))
 
 
 class _Solves:
