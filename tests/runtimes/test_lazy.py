@@ -145,7 +145,8 @@ def test_a_shadow_goes_on_where_a_belief_grew() -> None:
     before = Shadow.of(old)
     assert before is not None
     after, anew = Shadow.of(new, before), Shadow.of(new)
-    assert after is not None and anew is not None
+    assert after is not None
+    assert anew is not None
     assert after.factor.blocks[0] is before.factor.blocks[0]
     np.testing.assert_array_equal(after.factor.matrix(), anew.factor.matrix())
     X = random.normal(size=(5, 3))
