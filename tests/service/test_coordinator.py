@@ -31,7 +31,6 @@ from laconic.protocol.roster import Patience
 from laconic.runtimes.service import desk as desks
 from laconic.runtimes.service import methods
 from laconic.runtimes.service.coordinator import Coordinator, Limits
-from tests.service.proxy import Proxy
 from tests.service.rawlink import RawLink
 from tests.service.settling import serving, settle, until
 
@@ -333,21 +332,6 @@ def test_a_link_on_which_nobody_greets_is_ended(tmp_path: Path) -> None:
         code, details = link.ended()
         assert code is grpc.StatusCode.ABORTED
         assert "nobody greeted" in details
-
-
-def test_a_link_on_which_nothing_is_said_stays_up(tmp_path: Path) -> None:
-    """Signs of life are pings of 17 bytes; a server that takes them for an attack ends the link at the third."""
-    with (
-        coordinator(tmp_path) as there,
-        Proxy(there.address) as proxy,
-        RawLink(proxy.address, there.plan, alive=1.5) as link,
-    ):
-        welcomed(link, "a")
-        said = proxy.carried
-        until(lambda: proxy.carried >= said + 6 * 2 * 17)
-        link.send(Request(epoch=Label(1, 1)))
-        until(lambda: there.status()["counters"]["dropped"] == 1)
-        assert there.links == 1
 
 
 def test_a_greeting_takes_the_place_of_that_names_earlier_link_which_is_told(tmp_path: Path) -> None:

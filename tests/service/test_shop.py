@@ -84,8 +84,7 @@ def shop(folder: Path, *, patience: float) -> Iterator[Shop]:
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
-            found = re.findall(r"http://([\d.:]+)/", process.stdout.readline() + process.stdout.readline())
-            host, live = found
+            host, live = re.findall(r"http://([\d.:]+)/", process.stdout.readline() + process.stdout.readline())
             one = Shop(host, live, folder)
             until(one.is_open, seconds=3 * PATIENCE)
             yield one
