@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import pydoc
 import re
 from typing import Any
 
@@ -53,6 +54,15 @@ def test_a_parameter_without_a_text_is_noticed() -> None:
     assert taken(laconic.Gaussian) == ["gamma"]
     assert taken(laconic.compare)[:2] == ["algorithms", "problem"]
     assert described.parameters("Nothing is said of gamma.") == {}
+
+
+def test_help_shows_defaults_that_are_made_for_every_value() -> None:
+    shown = pydoc.plain(pydoc.render_doc(laconic.LaconicUCB))
+    assert "<factory>" not in shown
+    assert "kernel: 'KernelLike' = Gaussian(gamma=0.2)" in shown
+    assert described.parameters(laconic.LaconicUCB.__doc__)["delta"].partition(".")[0] in " ".join(
+        shown.replace("|", " ").split()
+    )
 
 
 def test_what_a_class_inherits_is_said_of_it_too() -> None:
