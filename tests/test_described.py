@@ -13,15 +13,22 @@ from typer.testing import CliRunner
 
 import laconic
 from laconic import cli, described, registry
+from laconic.atoms import Atoms as Recipe
 from laconic.cli.list_command import KINDS
+from laconic.experiments.frontier import Point
+from laconic.experiments.results import Row
 from laconic.protocol.codec import Codec
 from laconic.protocol.outcome import Outcome, Work
 from laconic.protocol.wire import FloatWire, Int8Wire
+from laconic.runtimes.service.agent import Status
+from laconic.runtimes.trace import Download
+from laconic.tail import News
 from laconic.uploads import Growth
 
 #: Public, though they are not at the top of the package: what public things take or give.
 FURTHER = (Codec, Outcome, Work, FloatWire, Int8Wire, Growth, laconic.Agent.join, laconic.TLS, laconic.Limits)
-SERVICE = (laconic.Agent, laconic.Coordinator, laconic.Serving)
+SERVICE = (laconic.Agent, laconic.Coordinator, laconic.Serving, Status)
+VALUES = (Recipe, Row, Point, Download, News)
 OURS = [getattr(laconic, name) for name in laconic.__all__]
 
 
@@ -38,7 +45,7 @@ def taken(thing: Any) -> list[str]:
     return [name for name in inspect.signature(thing).parameters if name != "cls"]
 
 
-EVERYTHING = [each for each in (*OURS, *FURTHER, *SERVICE) if not is_protocol(each)]
+EVERYTHING = [each for each in (*OURS, *FURTHER, *SERVICE, *VALUES) if not is_protocol(each)]
 
 
 @pytest.mark.parametrize("thing", EVERYTHING, ids=lambda each: each.__qualname__)
