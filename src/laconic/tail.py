@@ -37,7 +37,7 @@ class News:
         log_det: Σ ln(1 + σ²_{s−1}(x_s)), the log-determinant ratio of Eq. 2.
         variance: Σ σ²_last(x_s), the left side of Eq. 4.
         residual: The part of that sum which no point of the dictionary expresses.
-        share: d_eff/N of what the belief knows, where a digest said it.
+        share: The part d_eff/N of what the belief knows, where a digest said it.
         own: Observations that the client has made in all.
         sent: Bytes that it has sent in all.
         received: Bytes that it has received in all.
