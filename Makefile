@@ -8,6 +8,7 @@ DEMO    ?= compare catalogue --gamma 1 --lam 1 --alpha 0.5 --set ApproxDisKernel
 
 BIN     := $(VENV)/bin
 PIP     := $(BIN)/python -m pip --disable-pip-version-check
+EDITABLE = $(PIP) install -qq --no-deps --no-build-isolation --force-reinstall -e .
 LOCKENV := .lockenv
 # Extras with a lock of their own, each in requirements/.
 LOCKS   := dev docs
@@ -22,7 +23,12 @@ ONE_THREAD := MPLBACKEND=Agg OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_TH
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-8s %s\n", $$1, $$2}' Makefile
 
+# Whatever pip did since, as pip install . does which the README names: commands below run the source in this folder.
+HERE := import sys, importlib.util as u, pathlib as p; s = u.find_spec("laconic"); \
+  sys.exit(s is None or not p.Path(s.origin).resolve().is_relative_to(p.Path("src").resolve()))
+
 venv: $(VENV)/.installed ## make the virtual environment
+	@$(BIN)/python -Ic '$(HERE)' || { echo "$(VENV) has another laconic; it is linked to src/ again."; $(EDITABLE); }
 
 $(VENV)/.locked: requirements/dev.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit(f"laconic needs Python 3.11 or newer; $(PYTHON) is {v[0]}.{v[1]}. Try: make PYTHON=python3.12")'
@@ -32,7 +38,7 @@ $(VENV)/.locked: requirements/dev.txt
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.locked pyproject.toml
-	@$(PIP) install -qq --no-deps --no-build-isolation -e .
+	@$(EDITABLE)
 	@$(PIP) check > $(VENV)/.check || { cat $(VENV)/.check >&2; echo "The lock does not fit pyproject.toml. Try: make lock" >&2; exit 1; }
 	@touch $@
 
@@ -70,7 +76,7 @@ soak: venv ## simulate SCHEDULES fault schedules, and find the bugs that are pla
 	$(ONE_THREAD) $(BIN)/python -m laconic.testing.simulation --schedules $(SCHEDULES) --workers $(WORKERS)
 
 faults: venv ## real processes of a federation under every fault, then killed at random (FAULTS="--seconds 600")
-	$(ONE_THREAD) $(BIN)/pytest tests/service/test_faults.py
+	$(ONE_THREAD) $(BIN)/pytest tests/service
 	$(ONE_THREAD) $(BIN)/python -m tests.service.soak $(FAULTS)
 
 tutorial: venv ## run the notebook of the tutorial, and keep what it shows in it
@@ -103,5 +109,5 @@ lock: ## resolve requirements/*.txt anew, with hashes, for every supported Pytho
 	done
 
 clean: ## remove everything made here
-	rm -rf $(VENV) $(LOCKENV) $(DOCS) site demo judged build dist .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
-	find src tests benchmarks docs tools -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	rm -rf $(VENV) $(LOCKENV) $(DOCS) site demo judged shop-state build dist .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find src tests benchmarks docs examples tools -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

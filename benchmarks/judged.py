@@ -107,7 +107,7 @@ def main(
     quiet: Annotated[bool, typer.Option("--quiet", help="Print the table alone.")] = False,
 ) -> None:
     """Play all that is compared, and print what is required and whether it is met."""
-    sweep = Sweep(Store(out / "runs"), engine=engine(processes=jobs), watch=silent if quiet else _say)
+    sweep = Sweep(Store(out / "runs"), engine=engine(jobs=jobs), watch=silent if quiet else _say)
     verdicts = list[Verdict]()
     for name in only or CONTESTS:
         if name not in CONTESTS:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import subprocess
 import sys
@@ -21,10 +22,13 @@ from scipy.spatial.distance import cdist
 from benchmarks.clock import timed
 from benchmarks.result import Result, Target
 from laconic import Agent, ApproxDisKernelUCB, Coordinator, Gaussian, Serving
+from laconic.algorithms import Algorithm
 from laconic.arrays import Floats
 from laconic.protocol.records import Observed, encode_record
+from laconic.runtimes.service.background import background
 
 DIM, ARMS = 20, 20
+SETTLING = 0.4  # seconds
 GAMMA, LAM = 0.5, 0.1
 #: Every point goes into the dictionary, and nothing but a flush brings about a sync.
 ALGORITHM = ApproxDisKernelUCB(Gaussian(gamma=GAMMA), D=1e9, qbar=1e9, lam=LAM)
@@ -38,7 +42,7 @@ class Sizes:
     choices: int = 5000
     observations: int = 300
     agents: int = 8
-    syncs: int = 5
+    syncs: int = 15
 
 
 QUICK = Sizes(dictionary=20, choices=30, observations=10, agents=2, syncs=1)
@@ -55,8 +59,8 @@ class Service:
         sizes = QUICK if quick else Sizes()
         with tempfile.TemporaryDirectory() as folder:
             results = [*_beside(Path(folder), sizes, quick=quick)]
-            with _federation(Path(folder), sizes) as agents:
-                return [*results, _syncing(agents, sizes)]
+            with _federation(Path(folder), sizes, quick=quick) as agents:
+                return [*results, _syncing(agents, Path(folder), sizes)]
 
 
 def _joined(address: str, folder: Path, name: str, **options: Any) -> Agent:
@@ -66,26 +70,52 @@ def _joined(address: str, folder: Path, name: str, **options: Any) -> Agent:
 
 def _beside(folder: Path, sizes: Sizes, *, quick: bool) -> Iterator[Result]:
     """An agent in this process, and the rest of its federation in another, as it would be."""
-    command = [sys.executable, "-m", "benchmarks.service", str(folder), "quick" if quick else "whole"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as others:
-        assert others.stdout is not None
-        assert others.stdin is not None
-        with _joined(others.stdout.readline().strip(), folder, "one") as one:
-            one.flush()
-            yield from _choosing(one, others.stdin, sizes)
-            yield from _observing(one, folder, sizes)
-        others.stdin.close()
+    with (
+        elsewhere("peer", folder, quick=quick) as there,
+        _joined(there.address, folder, "one") as one,
+    ):
+        one.flush()
+        yield from _choosing(one, there.words, sizes)
+        yield from _observing(one, folder, sizes)
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Another process of a measurement: where it listens, and where words go to it."""
+
+    address: str
+    words: IO[str]
+    process: int
+
+    def memory(self, what: str = "VmRSS") -> float:
+        """The megabytes that it holds now, or another line of what Linux says of it."""
+        lines = Path(f"/proc/{self.process}/status").read_text().splitlines()
+        return next(int(line.split()[1]) / 1e3 for line in lines if line.startswith(f"{what}:"))
 
 
 @contextmanager
-def _federation(folder: Path, sizes: Sizes) -> Iterator[list[Agent]]:
-    """A coordinator and agents that share a dictionary."""
+def elsewhere(role: str, folder: Path, *, quick: bool = False) -> Iterator[Elsewhere]:
+    """Another process, which ends with this context."""
+    command = [sys.executable, "-m", "benchmarks.service", role, str(folder), "quick" if quick else "whole"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        assert other.stdin is not None
+        try:
+            yield Elsewhere(other.stdout.readline().strip(), other.stdin, other.pid)
+        finally:
+            other.stdin.close()
+
+
+@contextmanager
+def _federation(folder: Path, sizes: Sizes, *, quick: bool) -> Iterator[list[Agent]]:
+    """Agents that share a dictionary, of which each has its part; their coordinator is in a process of its own."""
     draw = np.random.default_rng(0)
-    serving = Serving(bind="127.0.0.1:0", insecure=True)
+    each = sizes.dictionary // sizes.agents
     with ExitStack() as stack:
-        there = stack.enter_context(Coordinator(ALGORITHM.plan(DIM), state=folder / "c.db", serving=serving))
+        there = stack.enter_context(elsewhere("coordinator", folder, quick=quick))
         agents = [stack.enter_context(_joined(there.address, folder, f"{i}")) for i in range(sizes.agents)]
-        agents[0].learn(draw.uniform(-0.25, 0.25, (sizes.dictionary, DIM)), draw.normal(size=sizes.dictionary))
+        for agent in agents:
+            agent.learn(draw.uniform(-0.25, 0.25, (each, DIM)), draw.normal(size=each))
         for agent in agents:
             agent.flush()
         yield agents
@@ -158,60 +188,96 @@ def _observing(agent: Agent, folder: Path, sizes: Sizes) -> Iterator[Result]:
             inserted[place] = _times(insert, [None])[0]
             durable[place] = _times(lambda pick: agent.observe(pick, 0.1), [agent.choose(X)])[0]
         early = _times(lambda pick: grouped.observe(pick, 0.1), [grouped.choose(X) for _ in range(sizes.observations)])
-    yield _result("service-observe", "an insert and a commit of the same bytes", durable, inserted, most=2.0)
-    yield _result("service-group-commit", "observe without it", early, durable, most=0.1)
+    # By their means: the times of a commit come in steps of what the disk or the scheduler waits for.
+    yield _result(
+        "service-observe", "an insert and a commit of the same bytes", durable, inserted, most=2.0, percent=None
+    )
+    yield _result("service-group-commit", "observe without it", early, durable, most=0.1, percent=None)
 
 
-def _syncing(agents: list[Agent], sizes: Sizes) -> Result:
-    """Syncs of all agents, beside moving as many bytes in as many messages over bare gRPC."""
+def _syncing(agents: list[Agent], folder: Path, sizes: Sizes) -> Result:
+    """Syncs of all agents, each beside moving as many bytes in as many messages over bare gRPC, in turn."""
     draw = np.random.default_rng(3)
-    before = [agent.status() for agent in agents]
-    whole = np.zeros(sizes.syncs)
-    for place in range(sizes.syncs):
+
+    def sync() -> float:
+        time.sleep(SETTLING)  # one sync by itself: what agents write behind the last one is written
         agents[0].learn(draw.uniform(-0.25, 0.25, (1, DIM)), [0.1])
         cost, _ = timed(agents[0].flush)
-        whole[place] = cost.seconds
+        return cost.seconds
+
+    before = [agent.status() for agent in agents]
+    sync()
     after = [agent.status() for agent in agents]
-    up = sum(b.bytes_sent - a.bytes_sent for a, b in zip(before, after, strict=True)) // (sizes.syncs * len(agents))
-    down = sum(b.bytes_received - a.bytes_received for a, b in zip(before, after, strict=True))
-    moved = _moved(up=up, down=down // (sizes.syncs * len(agents)), links=len(agents), times=sizes.syncs)
+    up = sum(b.bytes_sent - a.bytes_sent for a, b in zip(before, after, strict=True)) // len(agents)
+    down = sum(b.bytes_received - a.bytes_received for a, b in zip(before, after, strict=True)) // len(agents)
+    with elsewhere("mover", folder) as there:
+        run = background().run  # in the loop of the agents, as gRPC wants to have one of a process
+        moving = Moving(there.address, up=up // 2, down=down // 2, links=len(agents))
+        run(moving.once())  # links are made
+        whole, moved = np.zeros(sizes.syncs), np.zeros(sizes.syncs)
+        for place in range(sizes.syncs):
+            whole[place] = sync()
+            cost, _ = timed(lambda: run(moving.once()))
+            moved[place] = cost.seconds
+        run(moving.close())
     return _result("service-sync", "the same bytes over bare gRPC", whole, moved, most=3.0)
 
 
-def _moved(*, up: int, down: int, links: int, times: int) -> Floats:
-    """Seconds that it takes to send so many bytes up and get so many back, on so many links at a time, in two turns."""
+class Moving:
+    """As many bytes up and back as a sync moves, in two turns, on as many links, with nothing done to them."""
+
+    def __init__(self, address: str, *, up: int, down: int, links: int) -> None:
+        self._address, self._links = address, links
+        self._data, self._asked = bytes(up), (("down", str(down)),)
+        self._channels: list[Any] = []
+        self._calls: list[Any] = []
+
+    async def once(self) -> None:
+        """Move them; links are made the first time."""
+        import grpc
+
+        if not self._calls:
+            options = [("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
+            self._channels = [grpc.aio.insecure_channel(self._address, options=options) for _ in range(self._links)]
+            self._calls = [
+                channel.stream_stream("/bare/Move")(metadata=self._asked, wait_for_ready=True)
+                for channel in self._channels
+            ]
+        await asyncio.gather(*map(self._move, self._calls))
+
+    async def _move(self, call: Any) -> None:
+        for _ in range(2):
+            await call.write(self._data)
+            await call.read()
+
+    async def close(self) -> None:
+        """End the links."""
+        for channel in self._channels:
+            await channel.close()
+
+
+async def _answer_moves() -> None:
+    """Be the other end of `Moving`, until nobody waits for it."""
     import grpc
 
-    def answer(requests: Iterator[bytes], _: object) -> Iterator[bytes]:
-        for _ in requests:
-            yield bytes(down // 2)
+    async def answer(_: object, context: Any) -> None:
+        down = bytes(int(dict(context.invocation_metadata())["down"]))
+        while await context.read() is not grpc.aio.EOF:
+            await context.write(down)
 
-    from concurrent.futures import ThreadPoolExecutor
-
-    server = grpc.server(ThreadPoolExecutor(links), options=[("grpc.max_receive_message_length", -1)])
+    server = grpc.aio.server(options=[("grpc.max_receive_message_length", -1)])
     handlers = {"Move": grpc.stream_stream_rpc_method_handler(answer)}
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("bare", handlers),))
     port = server.add_insecure_port("127.0.0.1:0")
-    server.start()
-    options = [("grpc.max_receive_message_length", -1), ("grpc.use_local_subchannel_pool", 1)]
-    channels = [grpc.insecure_channel(f"127.0.0.1:{port}", options=options) for _ in range(links)]
-    calls = [channel.stream_stream("/bare/Move") for channel in channels]
-
-    def move(call: Any) -> None:
-        for _ in call(iter([bytes(up // 2)] * 2)):
-            pass
-
-    with ThreadPoolExecutor(links) as pool:
-        list(pool.map(move, calls))  # links are made
-        seconds = _times(lambda _: list(pool.map(move, calls)), [None] * times)
-    for channel in channels:
-        channel.close()
-    server.stop(None)
-    return seconds
+    await server.start()
+    print(f"127.0.0.1:{port}", flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    await server.stop(None)
 
 
-def _result(name: str, against: str, own: Floats, floor: Floats, *, most: float, percent: float = 50) -> Result:
-    cost, least = float(np.percentile(own, percent)), float(np.percentile(floor, percent))
+def _result(name: str, against: str, own: Floats, floor: Floats, *, most: float, percent: float | None = 50) -> Result:
+    """A result by percentiles, or by means where none is given."""
+    cost, least = (float(each.mean() if percent is None else np.percentile(each, percent)) for each in (own, floor))
     return Result(
         name,
         against,
@@ -225,12 +291,23 @@ def _result(name: str, against: str, own: Floats, floor: Floats, *, most: float,
     )
 
 
-def host(folder: Path, sizes: Sizes) -> None:
-    """Be a coordinator and another agent for whoever started this: it syncs between the words ``go`` and ``rest``."""
+def _coordinator(folder: Path, name: str, algorithm: Algorithm = ALGORITHM) -> Coordinator:
     serving = Serving(bind="127.0.0.1:0", insecure=True)
+    return Coordinator(algorithm.plan(DIM), state=folder / f"{name}.db", serving=serving)
+
+
+def be_coordinator(folder: Path, algorithm: Algorithm = ALGORITHM) -> None:
+    """Be a coordinator for whoever started this."""
+    with _coordinator(folder, "c", algorithm) as there:
+        print(there.address, flush=True)
+        sys.stdin.read()
+
+
+def be_peer(folder: Path, sizes: Sizes) -> None:
+    """Be a coordinator and another agent for whoever started this: it syncs between the words ``go`` and ``rest``."""
     draw = np.random.default_rng(0)
     with ExitStack() as stack:
-        there = stack.enter_context(Coordinator(ALGORITHM.plan(DIM), state=folder / "host.db", serving=serving))
+        there = stack.enter_context(_coordinator(folder, "host"))
         agent = stack.enter_context(_joined(there.address, folder, "host-agent"))
         agent.learn(draw.uniform(-0.25, 0.25, (sizes.dictionary, DIM)), draw.normal(size=sizes.dictionary))
         agent.flush()
@@ -251,5 +328,19 @@ def _keep_syncing(agent: Agent, going: threading.Event, over: threading.Event) -
         agent.flush()
 
 
+def main(role: str, folder: str, size: str) -> None:
+    """Be another process of a measurement."""
+    if role == "mover":
+        asyncio.run(_answer_moves())
+    elif role == "coordinator":
+        be_coordinator(Path(folder))
+    elif role in ("together", "alone"):
+        from benchmarks.scale import ALGORITHMS
+
+        be_coordinator(Path(folder), ALGORITHMS[role])
+    else:
+        be_peer(Path(folder), QUICK if size == "quick" else Sizes())
+
+
 if __name__ == "__main__":
-    host(Path(sys.argv[1]), QUICK if sys.argv[2] == "quick" else Sizes())
+    main(*sys.argv[1:])

@@ -21,7 +21,7 @@ SMALL = replace(CONTESTS["d3"], clients=4, rounds=12)
 
 def sweep(folder: Path, heard: list[Event] | None = None) -> Sweep:
     heard = [] if heard is None else heard
-    return Sweep(Store(folder), engine=engine(processes=1), watch=heard.append)
+    return Sweep(Store(folder), engine=engine(jobs=1), watch=heard.append)
 
 
 def judge(contest: Contest, folder: Path, heard: list[Event] | None = None) -> Judge:

@@ -4,6 +4,7 @@ import math
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +24,11 @@ from laconic.beliefs import (
     NystromEmbedding,
     Statistics,
 )
-from laconic.errors import LaconicError
-from laconic.kernels import Gaussian, Kernel, Linear, Matern, Polynomial
+from laconic.errors import KernelError, LaconicError
+from laconic.kernels import Gaussian, Kernel, Linear, Matern, Polynomial, as_kernel
 from laconic.leverage import full_rank
-from laconic.problems import Log
+from laconic.linalg import lower_cholesky
+from laconic.problems import Cosine, Log
 from laconic.protocol.client import Client
 from laconic.runtimes import RUNTIMES, run
 from laconic.tail import Tail
@@ -266,6 +268,156 @@ def test_what_overflows_is_refused_and_no_nan_is_chosen(
 
     with pytest.raises(LaconicError, match=r"rescale features|larger lam|try finite numbers"):
         attempt()
+
+
+# Where λ, or an arm's lead, is lost in rounding
+
+
+def far_apart() -> Floats:
+    return np.random.default_rng(0).uniform(0, 1000, (30, 2))
+
+
+@pytest.mark.parametrize("batch", [1, 30])
+def test_what_makes_up_for_rounding_never_stands_in_for_lambda(batch: int) -> None:
+    X, y = far_apart(), np.random.default_rng(1).standard_normal(30)
+
+    def learnt(lam: float) -> ExactBelief:
+        belief = ExactBelief.empty(kernel=Polynomial(3), lam=lam, dim=2)
+        for first in range(0, 30, batch):
+            belief = belief.extended(X[first : first + batch], y[first : first + batch])
+        return belief
+
+    with pytest.raises(
+        KernelError, match=r"ridge of 1 is lost in the rounding .* try a larger lam, or rescale features"
+    ):
+        learnt(1.0)
+    assert learnt(1e8).view(X).variance.max() < 1
+
+
+def test_a_linear_belief_refuses_a_lambda_that_is_lost_among_its_sums() -> None:
+    X = np.array([[1e8, 1e8], [1e8, -1e8 + 1e-6]])[:1]
+    with pytest.raises(KernelError, match="lost in the rounding"):
+        linear(X, np.ones(1), lam=1e-3).view(X)
+
+
+@pytest.mark.parametrize("lift", [1e-3, 1e3])
+def test_a_pivot_is_lifted_by_a_part_of_its_own_size_and_not_of_the_largest(lift: float) -> None:
+    A = np.array([[1e12, 0, 0], [0, 1.0, 1.0], [0, 1.0, 1.0 - 1e-16]])
+    L = lower_cholesky(lift * A)
+    assert_allclose(L @ L.T, lift * A, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "lam"), [("float64", 1e-13), ("float64", 1e-12), ("float32", 1e-3), ("float32", 1e-9)]
+)
+def test_both_runtimes_refuse_a_lambda_below_what_the_precision_can_hold(dtype: Any, lam: float) -> None:
+    said = set()
+    for algorithm in (DisKernelUCB(dtype=dtype, lam=lam), ApproxDisKernelUCB(dtype=dtype, lam=lam)):
+        for runtime in RUNTIMES:
+            with pytest.raises(LaconicError, match=r"round 0: lam=.* is lost in the rounding .*; try lam=") as refused:
+                run(algorithm, Cosine(dim=3, arms=4), clients=2, rounds=2, runtime=runtime)
+            said.add(str(refused.value))
+    assert len(said) == 1
+    wider = "dtype='float64'" in said.pop()
+    assert wider == (dtype == "float32")
+
+
+@pytest.mark.parametrize(("scale", "lam"), [(1e150, 0.1), (1e150, 1e150), (1e-200, 1e-300), (1e20, 1e5)])
+def test_both_runtimes_refuse_kernels_scaled_beyond_what_can_be_summed(scale: float, lam: float) -> None:
+    algorithm = DisKernelUCB(scale * Gaussian(1.0), lam=lam)
+    for runtime in RUNTIMES:
+        with pytest.raises(LaconicError, match=r"round 0: (lam=.* is lost|the kernel gives a point|rewards must be)"):
+            run(algorithm, Cosine(dim=3, arms=4), clients=2, rounds=2, runtime=runtime)
+
+
+def close_arms(*, apart: float, steps: int = 120) -> Log:
+    rng = np.random.default_rng(3)
+    arms = rng.uniform(-1, 1, (steps, 1, 3)) + apart * rng.standard_normal((steps, 5, 3))
+    return Log(arms, means=np.cos(arms.sum(axis=2)), noise=0.1 * rng.standard_normal(steps))
+
+
+@pytest.mark.parametrize("apart", [1e-8, 1e-7])
+@pytest.mark.parametrize("lam", [0.01, 0.1])
+def test_runtimes_agree_in_single_precision_on_arms_closer_than_it_tells_apart(apart: float, lam: float) -> None:
+    for kind in (DisKernelUCB(D=1.0, lam=lam), ApproxDisKernelUCB(D=1.0, lam=lam)):
+        algorithm = replace(kind, dtype="float32")
+        one, other = (run(algorithm, close_arms(apart=apart), clients=3, rounds=40, runtime=each) for each in RUNTIMES)
+        assert one.syncs > 0
+        assert_array_equal(one.choices, other.choices)
+
+
+def test_runtimes_agree_in_single_precision_on_ordinary_arms_down_to_the_least_lambda() -> None:
+    algorithm = ApproxDisKernelUCB(Gaussian(0.2), D=50.0, lam=0.01, dtype="float32")
+    for seed in range(2):
+        one, other = (
+            run(algorithm, Cosine(dim=3, arms=10), clients=4, rounds=40, seed=seed, runtime=each) for each in RUNTIMES
+        )
+        assert one.syncs > 0
+        assert_array_equal(one.choices, other.choices)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "reward"), [("float64", 1e65), ("float64", 1e140), ("float32", 1e39), ("float32", 1e15)]
+)
+def test_a_reward_is_refused_alike_by_clients_and_by_both_runtimes(dtype: Any, reward: float) -> None:
+    algorithm = DisKernelUCB(dtype=dtype, lam=1.0)
+    log = Log(np.ones((4, 2, 1)), means=np.full((4, 2), reward), noise=np.zeros(4))
+    client = Client(algorithm.plan(1), number=0, seed=0, clients=1)
+    decision = client.choose(np.ones((1, 1)))
+    with pytest.raises(LaconicError, match=r"rewards must be below .* rescale rewards") as refused:
+        client.observe(decision, reward)
+    for runtime in RUNTIMES:
+        with pytest.raises(LaconicError) as met:
+            run(algorithm, log, clients=2, rounds=2, runtime=runtime)
+        assert str(met.value) == f"round 0: {refused.value}"
+    below = Log(
+        np.ones((4, 2, 1)),
+        means=np.full((4, 2), 1e-2 * min(reward, 1e65 if dtype == "float64" else 1e15)),
+        noise=np.zeros(4),
+    )
+    for runtime in RUNTIMES:
+        assert np.isfinite(run(algorithm, below, clients=2, rounds=2, runtime=runtime).regrets).all()
+
+
+# Kernels of others
+
+
+def test_run_refuses_a_kernel_that_is_none_as_compare_does() -> None:
+    def distance(X: Floats, Y: Floats) -> Floats:
+        return np.asarray(np.linalg.norm(X[:, None] - Y[None], axis=2))
+
+    for runtime in RUNTIMES:
+        with pytest.raises(KernelError, match="not positive definite"):
+            run(DisKernelUCB(distance), Cosine(dim=3), clients=2, rounds=2, runtime=runtime)
+
+
+def test_a_kernel_that_writes_into_its_points_is_refused_and_changes_nothing() -> None:
+    def careless(X: Floats, Y: Floats) -> Floats:
+        X -= 1.0
+        return np.exp(-((X[:, None] - Y[None]) ** 2).sum(axis=2))
+
+    X = np.ones((3, 2))
+    with pytest.raises(KernelError, match="writes into the points"):
+        as_kernel(careless)(X, X)
+    assert_array_equal(X, np.ones((3, 2)))
+    for runtime in RUNTIMES:
+        with pytest.raises(KernelError, match="writes into the points"):
+            run(NKernelUCB(careless), Cosine(dim=3), clients=2, rounds=2, runtime=runtime)
+
+
+def test_a_kernel_that_is_undefined_at_zero_plays_under_masks_in_both_runtimes() -> None:
+    def cosine_of_angle(X: Floats, Y: Floats) -> Floats:
+        return np.asarray((X / np.linalg.norm(X, axis=1)[:, None]) @ (Y / np.linalg.norm(Y, axis=1)[:, None]).T)
+
+    rng = np.random.default_rng(0)
+    arms, mask = rng.uniform(0.5, 1, (60, 5, 3)), rng.random((60, 5)) < 0.6
+    mask[np.arange(60), rng.integers(5, size=60)] = True
+    arms[~mask] = 0.0
+    log = Log(arms, means=arms.sum(axis=2), noise=0.1 * rng.standard_normal(60), mask=mask)
+    for algorithm in (NKernelUCB(cosine_of_angle), DisKernelUCB(cosine_of_angle, D=1.0)):
+        one, other = (run(algorithm, log, clients=3, rounds=20, runtime=runtime) for runtime in RUNTIMES)
+        assert_array_equal(one.choices, other.choices)
+        assert mask[np.arange(60), one.choices].all()
 
 
 # Memory

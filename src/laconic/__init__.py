@@ -76,6 +76,7 @@ if TYPE_CHECKING:
     from laconic.runtimes.service.coordinator import Limits as Limits
     from laconic.runtimes.service.coordinator import Serving as Serving
     from laconic.runtimes.service.security import TLS as TLS
+    from laconic.runtimes.service.sidecar import Sidecar as Sidecar
     from laconic.suggestion import Suggestion, suggest, suggest_for
     from laconic.triggers import Always, Determinant, Every, Never, Trigger, Variance
 
@@ -145,6 +146,7 @@ _WITH_SERVICE = {
     "laconic.runtimes.service.agent": ("Agent",),
     "laconic.runtimes.service.coordinator": ("Coordinator", "Limits", "Serving"),
     "laconic.runtimes.service.security": ("TLS",),
+    "laconic.runtimes.service.sidecar": ("Sidecar",),
 }
 _HOME_OF = {name: home for homes in (_HOMES, _WITH_SERVICE) for home, names in homes.items() for name in names}
 

@@ -25,7 +25,17 @@ import numpy as np
 from laconic.atoms import Atoms as Recipe
 from laconic.atoms import LeanTheory
 from laconic.beliefs import BlankEmbedding, ExactBelief, FiniteBelief, LinearEmbedding, NystromEmbedding
-from laconic.checks import instead, is_grid, require_at_least, require_flag, require_one_of, require_positive, seen
+from laconic.checks import (
+    instead,
+    is_grid,
+    require_at_least,
+    require_flag,
+    require_no_grid,
+    require_one_of,
+    require_positive,
+    require_whole,
+    seen,
+)
 from laconic.defaults import ALPHA, D_EXACT, D_NYSTROM, DELTA, LAM, QBAR
 from laconic.errors import InputError
 from laconic.exploration import (
@@ -73,6 +83,12 @@ def _check_common(lam: object, alpha: object, exploration: object) -> None:
         raise InputError(f"alpha must be a number or Theory(), got {alpha!r}; try alpha=Theory()")
     if not isinstance(alpha, Theory):
         require_at_least("alpha", alpha, least=0)
+
+
+def _require_features(dim: object) -> None:
+    """A plan is for arms of one feature or more."""
+    require_no_grid(dim=dim)
+    require_whole("dim", dim, least=1)
 
 
 def _confidence(alpha: Alpha) -> Confidence:
@@ -124,6 +140,7 @@ class DisKernelUCB:
         as_wire(self.wire)
 
     def plan(self, dim: int, /) -> Plan:
+        _require_features(dim)
         return Plan(
             belief=ExactBelief.empty(kernel=as_kernel(self.kernel), lam=self.lam, dim=dim, dtype=self.dtype),
             trigger=Determinant(self.D),
@@ -170,6 +187,7 @@ class OneKernelUCB:
         as_wire(self.wire)
 
     def plan(self, dim: int, /) -> Plan:
+        _require_features(dim)
         return Plan(
             belief=ExactBelief.empty(kernel=as_kernel(self.kernel), lam=self.lam, dim=dim, dtype=self.dtype),
             trigger=Always(),
@@ -206,6 +224,7 @@ class NKernelUCB:
         _check_common(self.lam, self.alpha, self.exploration)
 
     def plan(self, dim: int, /) -> Plan:
+        _require_features(dim)
         return Plan(
             belief=ExactBelief.empty(kernel=as_kernel(self.kernel), lam=self.lam, dim=dim),
             trigger=Never(),
@@ -246,6 +265,7 @@ class DisLinUCB:
         require_one_of("wire", self.wire, choices=STATISTICS_WIRES)
 
     def plan(self, dim: int, /) -> Plan:
+        _require_features(dim)
         return Plan(
             belief=FiniteBelief.empty(embedding=LinearEmbedding(dim), lam=self.lam),
             trigger=Determinant(self.D),
@@ -303,6 +323,7 @@ class ApproxDisKernelUCB:
             NystromTheory(self.alpha, D=self.D)
 
     def plan(self, dim: int, /) -> Plan:
+        _require_features(dim)
         blank = NystromEmbedding(kernel=as_kernel(self.kernel), dictionary=np.empty((0, dim)), dtype=self.dtype)
         paper = FiniteBelief.empty(embedding=blank, lam=self.lam)
         local = ExactBelief.empty(kernel=as_kernel(self.kernel), lam=self.lam, dim=dim, dtype=self.dtype)
@@ -380,6 +401,7 @@ class LaconicUCB:
             _lean_confidence(self.alpha, _scaled(self.digest, reward=self.reward))
 
     def plan(self, dim: int, /) -> Plan:
+        _require_features(dim)
         if isinstance(self.ranges, tuple) and len(self.ranges) != dim:
             raise InputError(
                 f"ranges has {len(self.ranges)} entries, but arms have {dim} features; try one number for all of them"
@@ -497,6 +519,7 @@ class Random:
     sends: ClassVar[str] = "nothing"
 
     def plan(self, dim: int, /) -> Plan:
+        _require_features(dim)
         blank = FiniteBelief.empty(embedding=BlankEmbedding(dim), lam=1.0)
         return Plan(belief=blank, trigger=Never(), phases=(), confidence=Fixed(0.0))
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from laconic import limits
 from laconic.arrays import Floats
 from laconic.errors import InputError
 
@@ -35,7 +36,13 @@ def is_grid(value: object) -> bool:
 
 def instead(name: str, value: object, *, one: object) -> str:
     """What to try in place of a value: one of a kind, or a grid where several were given."""
-    return f"try {grid_of(name, value)} to compare them, or one of them" if several(value) else f"try {name}={one}"
+    return f"try {grid_of(name, value)} to compare them, or one of them" if several(value) else trying(name, one)
+
+
+def trying(name: str, one: object) -> str:
+    """Advice to give a value; where the name is words rather than an argument's, the value alone."""
+    is_argument = name.isidentifier() or name.startswith("--")
+    return f"try {name}={one}" if is_argument else f"try {one}"
 
 
 def several(value: object) -> list[Any]:
@@ -80,11 +87,41 @@ def require_at_least(name: str, value: object, *, least: float) -> None:
         raise InputError(f"{name} must be a finite number of at least {least}, not {seen(value)}; {advice}")
 
 
-def require_whole(name: str, value: object, *, least: int) -> None:
-    """A whole number that is not too small; 5.0 and True are not whole numbers."""
-    is_whole = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
-    if not is_grid(value) and not is_whole:
-        raise InputError(f"{name} must be a whole number of at least {least}, not {seen(value)}; try {name}={least}")
+def require_probability(name: str, value: object, *, one: float = 0.1) -> None:
+    """A number from 0 to 1."""
+    number = _finite(value)
+    if not is_grid(value) and (number is None or not 0 <= number <= 1):
+        advice = instead(name, value, one=one)
+        raise InputError(f"{name} must be a probability, from 0 to 1, not {seen(value)}; {advice}")
+
+
+def require_whole(name: str, value: object, *, least: int, most: int = limits.MOST) -> None:
+    """A whole number that is neither too small nor too large; 5.0 and True are not whole numbers."""
+    whole = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
+    if is_grid(value) or (whole is not None and least <= whole <= most):
+        return
+    if whole is not None and whole > most:
+        raise InputError(f"{name} must be at most {most}, not {seen(value)}; {trying(name, most)} or less")
+    raise InputError(f"{name} must be a whole number of at least {least}, not {seen(value)}; {trying(name, least)}")
+
+
+def require_seed(name: str, value: object) -> None:
+    """A seed: a whole number that fits into a file of results."""
+    require_whole(name, value, least=0, most=limits.MOST_SEED)
+
+
+def require_sizes(*, clients: object, rounds: object) -> None:
+    """Clients and rounds of a run, which together must not be more interactions than anything can hold."""
+    require_whole("clients", clients, least=1)
+    require_whole("rounds", rounds, least=1)
+    require_product(limits.MOST_STEPS, clients=clients, rounds=rounds)
+
+
+def require_product(most: int = limits.MOST, /, **sizes: object) -> None:
+    """Sizes of one array, each checked before, which together must not have more numbers than an array can."""
+    if math.prod(int(size) for size in sizes.values() if isinstance(size, Integral)) > most:
+        said = " × ".join(f"{name}={seen(size)}" for name, size in sizes.items())
+        raise InputError(f"{said} is more than {most}; try smaller ones")
 
 
 def require_one_of(name: str, value: object, *, choices: Collection[str]) -> None:
@@ -97,9 +134,7 @@ def require_one_of(name: str, value: object, *, choices: Collection[str]) -> Non
 def require_number(name: str, value: object, *, least: int = 0, bits: int = 53) -> None:
     """A whole number that fits into a message."""
     require_no_grid(**{name: value})
-    require_whole(name, value, least=least)
-    if isinstance(value, Integral) and int(value) >= 2**bits:
-        raise InputError(f"{name} must be below 2**{bits}, not {seen(value)}; draw it below that")
+    require_whole(name, value, least=least, most=2**bits - 1)
 
 
 def require_name(name: str, value: object) -> None:
@@ -132,9 +167,11 @@ def real_array(name: str, value: object, *, ndim: int) -> Floats:
     """A float64 array with this many axes, its values unchecked; text, objects and complex numbers are refused."""
     array = any_array(name, value)
     if array.dtype.kind not in "biuf":
-        raise InputError(f"{name} holds {array.dtype}, not real numbers; try {name}.astype(float)")
+        advice = f"{name}.astype(float)" if name.isidentifier() else "numbers"
+        raise InputError(f"{name} holds {array.dtype}, not real numbers; try {advice}")
     if array.ndim != ndim:
-        raise InputError(f"{name} has shape {array.shape}, but {ndim} axes are needed; try {name}.reshape")
+        how = f"{name}.reshape" if name.isidentifier() else f"an array of {ndim} axes"
+        raise InputError(f"{name} has shape {array.shape}, but {ndim} axes are needed; try {how}")
     with np.errstate(over="ignore"):  # a long double may become inf here; finite_array says so
         return np.asarray(array, dtype=np.float64, order="C")
 
@@ -157,17 +194,17 @@ def first_non_finite(array: Floats) -> tuple[int, ...] | None:
 
 
 def _finite(value: object) -> float | None:
+    """The value as a float; None for what is none, as a whole number that numpy has no type for."""
     if not isinstance(value, Real) or isinstance(value, bool):
         return None
-    try:
-        number = float(value)
-    except OverflowError:  # a whole number beyond the largest float
+    if isinstance(value, Integral) and abs(int(value)) > limits.MOST_SEED:
         return None
+    number = float(value)
     return number if math.isfinite(number) else None
 
 
 def require_path(name: str, value: object) -> str:
     """The value as a path, or an error that says what was seen."""
     if not isinstance(value, str | os.PathLike):
-        raise InputError(f"{name} must be the path of a file, not {value!r}")
+        raise InputError(f"{name} must be the path of a file, not {seen(value)}; try {name}='data.csv'")
     return os.fspath(value)

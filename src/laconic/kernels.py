@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -18,6 +19,10 @@ from laconic.errors import InputError, KernelError
 
 #: Squared distances come from a matrix product while weight · (‖x‖² + ‖y‖²) is at most this: an error of about 2e-14.
 PRODUCT_UP_TO = 64.0
+#: Lengths and exponents lie between this and its inverse.
+MODERATE = 1e100
+#: From here on exp(−s) is 0 whatever polynomial of s stands before it.
+NOTHING_LEFT = 1e3
 
 
 @runtime_checkable
@@ -115,6 +120,13 @@ def _distances(X: Floats, Y: Floats) -> Floats:
     return np.sqrt(squares, out=squares)
 
 
+def _require_moderate(name: str, value: object) -> None:
+    """A positive number whose square, and what is divided by it, is a number too."""
+    require_positive(name, value)
+    if isinstance(value, Real) and not 1 / MODERATE <= float(value) <= MODERATE:
+        raise InputError(f"{name} must be from {1 / MODERATE:g} to {MODERATE:g}, not {seen(value)}; try {name}=1.0")
+
+
 @dataclass(frozen=True)
 class Gaussian(_Algebra):
     """Gaussian (squared exponential): k(x, y) = exp(−γ‖x − y‖²).
@@ -150,13 +162,14 @@ class Matern(_Algebra):
     length: float = 1.0
 
     def __post_init__(self) -> None:
-        require_positive("length", self.length)
+        _require_moderate("length", self.length)
         if not is_grid(self.nu) and self.nu not in (0.5, 1.5, 2.5):
             raise InputError(f"nu must be 0.5, 1.5 or 2.5, not {seen(self.nu)}; {instead('nu', self.nu, one=2.5)}")
 
     def __call__(self, X: Floats, Y: Floats, /) -> Floats:
         s = _distances(X, Y)
         s *= np.sqrt(2.0 * self.nu) / self.length
+        np.minimum(s, NOTHING_LEFT, out=s)  # the square of a larger one may be infinite, and that times 0 no number
         polynomial = {0.5: 1.0, 1.5: 1.0 + s, 2.5: 1.0 + s + s * s / 3.0}[float(self.nu)]
         return np.asarray(polynomial * np.exp(-s))
 
@@ -177,8 +190,8 @@ class RationalQuadratic(_Algebra):
     mix: float = 1.0
 
     def __post_init__(self) -> None:
-        require_positive("length", self.length)
-        require_positive("mix", self.mix)
+        _require_moderate("length", self.length)
+        _require_moderate("mix", self.mix)
 
     def __call__(self, X: Floats, Y: Floats, /) -> Floats:
         squares = _negated_squares(X, Y, weight=0.5 / (self.mix * self.length**2))
@@ -269,6 +282,13 @@ class Scaled(_Algebra):
         return self.scale * self.kernel.diag(X)
 
 
+def _read_only(X: Floats) -> Floats:
+    """The same points, not to be written to."""
+    shown = X.view()
+    shown.flags.writeable = False
+    return shown
+
+
 @dataclass(frozen=True)
 class Foreign(_Algebra):
     """Somebody else's kernel: a scikit-learn object or a bare callable ``k(X, Y)``."""
@@ -280,7 +300,7 @@ class Foreign(_Algebra):
             return _stacked(self, X, Y)  # somebody else's kernel may not take stacks
         if len(X) == 0 or len(Y) == 0:
             return np.zeros((len(X), len(Y)))
-        K = np.array(self.function(X, Y), dtype=np.float64, order="C")  # a copy: solves overwrite it
+        K = np.array(self._called(self.function, X, Y), dtype=np.float64, order="C")  # a copy: solves overwrite it
         if K.shape != (len(X), len(Y)):
             raise KernelError(
                 f"kernel {self.function!r} returned shape {K.shape} for {len(X)} and {len(Y)} points; "
@@ -288,10 +308,21 @@ class Foreign(_Algebra):
             )
         return K
 
+    def _called(self, function: Callable[..., Any], *points: Floats) -> Any:
+        """What somebody else's function says of points that it cannot change."""
+        try:
+            return function(*(_read_only(each) for each in points))
+        except ValueError as error:
+            if "read-only" not in str(error):
+                raise
+            raise KernelError(
+                f"kernel {self.function!r} writes into the points that it is given; let it work on a copy of them"
+            ) from error
+
     def diag(self, X: Floats, /) -> Floats:
         own = getattr(self.function, "diag", None)
         if own is not None and len(X):
-            return np.asarray(own(X), dtype=np.float64)
+            return np.array(self._called(own, X), dtype=np.float64)
         return np.array([self(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(len(X))])
 
 
@@ -312,10 +343,11 @@ def as_kernel(candidate: object) -> Kernel:
 def require_positive_definite(kernel: Kernel, X: Floats) -> None:
     """Refuse a kernel whose matrix on the sample X is not finite, symmetric and positive semi-definite."""
     X = np.unique(X, axis=0)
-    K, diagonal = kernel(X, X), kernel.diag(X)
+    with np.errstate(all="ignore"):  # what is not finite is refused here, in words
+        K, diagonal = kernel(X, X), kernel.diag(X)
     if not (np.isfinite(K).all() and np.isfinite(diagonal).all()):
         raise KernelError(
-            f"kernel {kernel!r} gives values that are not finite on this problem's arms; rescale the features"
+            f"kernel {kernel!r} gives values that are not finite on this problem's arms; rescale features"
         )
     scale = max(float(np.abs(K).max(initial=0.0)), 1e-300)
     if np.abs(K - K.T).max(initial=0.0) > 1e-8 * scale:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from laconic.arrays import Bools, Floats, Ints
+from laconic.beliefs.limits import LIMITS
 from laconic.growing import first_appearances
 from laconic.kernels import Kernel
 from laconic.linalg import pivoted_cholesky
 
-#: A point is dropped from a dictionary when what the others leave of it is at most this part of its own k(x, x).
-RANK_TOLERANCE = 1e-10
+#: See `laconic.beliefs.Limits`.
+RANK_TOLERANCE = LIMITS["float64"].rank
 #: Up to this many candidates their kernel matrix is computed at once rather than row by row.
 WHOLE_UP_TO = 2000
 
@@ -29,8 +30,11 @@ def distinct(X: Floats) -> Ints:
     return np.unique(first_appearances(X), return_index=True)[1]
 
 
-def full_rank(kernel: Kernel, X: Floats) -> Ints:
-    """Indices of rows of X that span what all rows span, in the order of a pivoted Cholesky of their kernel matrix."""
+def full_rank(kernel: Kernel, X: Floats, *, tolerance: float = RANK_TOLERANCE) -> Ints:
+    """Indices of rows of X that span what all rows span, in the order of a pivoted Cholesky of their kernel matrix.
+
+    A row is dropped when what the others leave of its own k(x, x) is at most ``tolerance`` of it.
+    """
     candidates = distinct(X)
     points = X[candidates]
     diagonal = kernel.diag(points)
@@ -38,6 +42,6 @@ def full_rank(kernel: Kernel, X: Floats) -> Ints:
     pivots = pivoted_cholesky(
         lambda j: kernel(points[j : j + 1], points)[0] if whole is None else whole[j],
         diagonal,
-        tolerance=RANK_TOLERANCE * diagonal,
+        tolerance=tolerance * diagonal,
     )
     return candidates[np.array(pivots, dtype=np.int64)]

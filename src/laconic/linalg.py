@@ -5,6 +5,7 @@ Nothing here inverts a matrix or takes a determinant.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,24 +23,35 @@ SMALL_BLOCK = 16
 #: Such factors get larger blocks as they grow, up to this.
 DOUBLED_UP_TO = 64
 DOUBLE = np.dtype(np.float64)
-#: Rounding may push a pivot of a positive definite matrix this far below zero, relative to its diagonal.
+#: Rounding may push a pivot of a positive definite matrix this far below zero, relative to its own diagonal entry.
 JITTERS = (1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
+#: What is added to make up for rounding is at most this part of a ridge, or it would stand in for it.
+NEGLIGIBLE = 1e-3
 
 
-def lower_cholesky(A: Floats, *, largest: float = 0.0) -> Floats:
-    """L with LLᵀ = A, allowing for rounding: a pivot lost to it is lifted by at most 1e-9 of the diagonal.
+def lower_cholesky(A: Floats, *, scale: Floats | None = None, ridge: float = math.inf) -> Floats:
+    """L with LLᵀ = A, allowing for rounding: a pivot lost to it is lifted by at most 1e-9 of its diagonal entry.
 
-    ``largest`` is the largest entry that A was computed from, where cancellation may have left less.
+    ``scale`` is the diagonal that A was computed from, where cancellation may have left less. Where A holds a
+    ``ridge``, a lift that is not small beside it is refused.
     """
     upper, failed = lapack.dpotrf(A.T, lower=0, clean=1)  # column-major, so that L is C-ordered
-    return np.ascontiguousarray(upper.T) if not failed else _lifted_cholesky(A, largest)
+    return np.ascontiguousarray(upper.T) if not failed else _lifted_cholesky(A, scale, ridge)
 
 
-def _lifted_cholesky(A: Floats, largest: float) -> Floats:
-    scale = float(np.max(np.diagonal(A), initial=largest)) * len(A)
+def _lifted_cholesky(A: Floats, scale: Floats | None, ridge: float) -> Floats:
+    if not np.isfinite(A).all():
+        raise KernelError("a kernel matrix overflows; rescale features and rewards to moderate sizes")
+    diagonal = np.maximum(np.diagonal(A), 0.0 if scale is None else scale)
+    largest = float(diagonal.max())
+    diagonal = np.where(diagonal > 0.0, diagonal, largest)  # a row of zeros has no size of its own
     for jitter in JITTERS:
-        lifted = A + np.diag(np.full(len(A), jitter * scale))
-        upper, failed = lapack.dpotrf(lifted.T, lower=0, clean=1)
+        if jitter * len(A) * largest > NEGLIGIBLE * ridge:
+            raise KernelError(
+                f"a ridge of {ridge:.3g} is lost in the rounding of a {len(A)} by {len(A)} matrix with entries up to "
+                f"{largest:.3g}; try a larger lam, or rescale features"
+            )
+        upper, failed = lapack.dpotrf((A + np.diag(jitter * len(A) * diagonal)).T, lower=0, clean=1)
         if not failed:
             return np.ascontiguousarray(upper.T)
     raise KernelError(
@@ -54,9 +66,9 @@ def ridged(A: Floats, lam: float) -> Floats:
     return found
 
 
-def reversed_cholesky(A: Floats, *, largest: float = 0.0) -> Floats:
+def reversed_cholesky(A: Floats, *, scale: float = 0.0) -> Floats:
     """A lower triangular C with CᵀC = A: the factor from the last row on; see `lower_cholesky`."""
-    backwards = lower_cholesky(np.ascontiguousarray(A[::-1, ::-1]), largest=largest)
+    backwards = lower_cholesky(np.ascontiguousarray(A[::-1, ::-1]), scale=np.full(len(A), scale))
     return np.ascontiguousarray(backwards.T[::-1, ::-1])
 
 
@@ -197,13 +209,12 @@ class GrowingFactor:
                 block.solve(B, first=first, last=last)
         return B
 
-    def extended(self, solved: Floats, corner: Floats) -> tuple[GrowingFactor, Floats]:
+    def extended(self, solved: Floats, corner: Floats, *, ridge: float = math.inf) -> tuple[GrowingFactor, Floats]:
         """The factor of [[A, C], [Cᵀ, E]] from that of A, with solved = L⁻¹C and corner = E; and its new rows."""
-        left = solved.T
-        largest = float(np.max(np.diagonal(corner), initial=0.0))
+        left, scale = solved.T, np.diagonal(corner)
         corner = corner.copy()
         subtract_product(corner, left, solved)
-        corner = lower_cholesky(corner, largest=largest)
+        corner = lower_cholesky(corner, scale=scale, ridge=ridge)
         rows = np.concatenate([left, corner], axis=1)
         return self.appended(rows), rows
 

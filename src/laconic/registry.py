@@ -75,6 +75,11 @@ def algorithm_from(table: Mapping[str, Any]) -> Any:
     return import_module("laconic.experiments.parts").algorithm_from(table)
 
 
+def preset(name: str) -> list[Any]:
+    """The algorithms of a paper with its settings."""
+    return list(import_module("laconic.papers.presets").preset(name))
+
+
 def algorithms() -> dict[str, Any]:
     """All algorithms by name."""
     return {name: _load("algorithm", name) for name in names("algorithm")}

@@ -252,7 +252,7 @@ class Tail:
     def _fold(self) -> None:
         """Turn k > r rows into a change of basis: I + UᵀU = RRᵀ, and the rows are gone."""
         U, errors = self.rows.features.values, self.rows.errors
-        root = lower_cholesky(np.eye(U.shape[1]) + U.T @ U)
+        root = lower_cholesky(np.eye(U.shape[1]) + U.T @ U, ridge=1.0)
         shift = solve_lower(root, U.T @ errors)
         if self.basis is not None:
             # errors are taken against the old shift, so the old one is carried over into the new coordinates
@@ -314,7 +314,7 @@ class Tail:
             none, points=none.points.appended(points), features=none.features.appended(features), errors=errors
         )
         C = self.belief.covariance(view.as_view(), view.as_view())
-        H = lower_cholesky(C + np.diag(1.0 / counts))
+        H = lower_cholesky(C + np.diag(1.0 / counts), ridge=1.0)
         return replace(view, counts=counts, factor=none.factor.appended(H), pulls=solve_lower(H, errors))
 
 

@@ -12,6 +12,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from laconic.checks import require_at_least, require_positive, require_whole
+from laconic.limits import MOST_STEPS
 from laconic.tail import News
 
 
@@ -149,7 +150,7 @@ class Every(_Combinable):
     n: int
 
     def __post_init__(self) -> None:
-        require_whole("n", self.n, least=1)
+        require_whole("n", self.n, least=1, most=MOST_STEPS)
 
     def fires(self, news: News, /) -> bool:
         return news.count >= self.n

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from laconic.cli import app
+from laconic.cli.demo_federation import verdict
 from laconic.cli.federation import read_federation
 from laconic.errors import InputError, LaconicError
 
@@ -105,7 +106,7 @@ def test_status_shows_members_and_traffic(tmp_path: Path) -> None:
     with read_federation(tmp_path / "federation.toml").coordinator() as there:
         done = CliRunner().invoke(app, ["status", there.http_address])
         assert "ready, idle" in done.output
-        assert "a                    away" in done.output
+        assert ["a", "away", "0"] in [line.split() for line in done.output.splitlines()]
         found = json.loads(CliRunner().invoke(app, ["status", there.http_address, "--json"]).output)
         assert found["members"][0]["name"] == "a"
 
@@ -119,3 +120,17 @@ def test_the_demonstration_loses_nothing_though_an_agent_is_killed() -> None:
     assert found["at_coordinator"] == found["in_state_files"] == 32
     assert found["killed"]["resumed_after"] >= found["killed"]["after_round"] == 8
     assert found["regret"] < found["regret_at_random"]
+
+
+@pytest.mark.parametrize(
+    ("regret", "lost", "words"),
+    [
+        (95.0, 0, "chose as well as the simulation, and nothing was lost"),
+        (120.0, 0, "chose as well as the simulation, and nothing was lost"),
+        (200.0, 0, "kept 67% of what sharing saves in the simulation, and nothing was lost"),
+        (500.0, 3, "kept 0% of what sharing saves in the simulation, and 3 observations were LOST"),
+    ],
+)
+def test_the_verdict_of_the_demonstration_follows_from_its_figures(regret: float, lost: int, words: str) -> None:
+    figures = {"regret": regret, "lost": lost, "regret_simulated": 100.0, "regret_each_alone": 400.0}
+    assert words in verdict(figures)

@@ -52,8 +52,8 @@ def test_the_configuration_that_it_leaves_gives_the_same_again(tmp_path: Path) -
         (["cosin"], "did you mean cosine"),
         (["--alpha", "much"], "--alpha must be a number"),
         (["-a", "DisLinUCB", "--gamma", "1"], "--gamma has nothing to set"),
-        (["--rounds", "0"], "rounds must be"),
-        (["--jobs", "0"], "processes must be"),
+        (["--rounds", "0"], "must be a whole number from 1"),
+        (["--jobs", "0"], "must be a whole number from 1"),
         (["--set", "Random.x=1"], "Random is not among"),
     ],
 )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from laconic import InputError
+from laconic import InputError, Recorded
 from laconic.cli import app
 from laconic.experiments.spec import read_spec
 
@@ -56,6 +56,19 @@ def test_a_file_of_points_gives_an_experiment_that_can_be_run(tmp_path: Path, re
     assert (tmp_path / "own-rehearsal.npz").is_file()
 
 
+def test_what_is_written_is_run_wherever_it_is_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path)
+    own(Path("points.npz"))
+    assert laconic("points.npz", "--out", "here/own.toml", *SMALL).exit_code == 0
+    assert str(tmp_path) not in (tmp_path / "here" / "own.toml").read_text()
+    (tmp_path / "here").rename(tmp_path / "there")
+    words = ["compare", "there/own.toml", "-a", "NKernelUCB", "-N", "2", "-T", "3", "--seeds", "1", "--quiet"]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    monkeypatch.chdir(tmp_path / "there")
+    assert read_spec("own.toml").experiment().problem == Recorded(tmp_path / "there" / "own-rehearsal.npz")
+
+
 def test_the_experiment_of_a_problem_runs_with_laconic_run(tmp_path: Path) -> None:
     pytest.importorskip("altair", reason="the report's charts need laconic[paper]")
     pytest.importorskip("vl_convert", reason="the report's charts need laconic[paper]")
@@ -72,8 +85,6 @@ def test_the_experiment_of_a_problem_runs_with_laconic_run(tmp_path: Path) -> No
         (("cosin",), "did you mean cosine"),
         (("none.csv",), "there is no file"),
         (("cosine", "--reward", "y"), "leave it out"),
-        (("cosine", "--sample", "1"), "--sample must be a whole number of at least 2"),
-        (("cosine", "--traffic", "0", "--sample", "9"), "traffic must be a whole number"),
         (("cosine", "--sample", "9", "--out", "x.json"), "must be the name of a .toml file"),
         (("cosine", "--sample", "9", "--kernel", "gaus"), "no kernel is called"),
     ],

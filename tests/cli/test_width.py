@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -64,3 +65,46 @@ def test_a_live_table_fits_any_terminal_and_shortens_no_cell(width: int) -> None
         assert word in printed
     assert ("1,510,000" in printed) == (width == 120)
     assert width == 120 or "without messages" in printed
+
+
+def test_status_and_top_fit_and_keep_the_names_of_members_whole() -> None:
+    from laconic.cli.status import _lines
+    from laconic.cli.top import shown
+
+    name = "a-member-with-a-name-of-more-than-forty-letters-1234567890"
+    member = {"name": name, "status": "present", "observations": 123_456_789, "mean": 0.123}
+    moved = {"direction": "down", "phase": "agree on dictionary", "messages": 12_345, "bytes": 1_234_567_890}
+    found: dict[str, Any] = {"address": "127.0.0.1:7443", "ready": True, "state": "idle", "seconds": 12.0}
+    found |= {"epoch": 3, "links": 1, "counters": {"syncs": 3}, "observations": 123_456_789, "errors": []}
+    found |= {"members": [member], "traffic": [moved]}
+    exchange = {"member": name, "why": "trigger", "time": 0.0, "number": 17, "result": "epoch 17", "bytes": 12_345_678}
+    view = found | {"rewards": {"mean": 0.5}, "costs": {"sent": 1, "paper": 2, "raw": 3}, "together": True}
+    view |= {"dictionary": 12, "atoms": None, "exchanges": [exchange]}
+    console = Console(file=io.StringIO(), width=80)
+    console.print(shown(view))
+    assert isinstance(console.file, io.StringIO)
+    for text in ("\n".join(_lines(found)), console.file.getvalue()):
+        assert max(len(line.rstrip()) for line in text.splitlines()) <= 80, text
+        for word in (name, "123,456,789", "1,234,567,890"):
+            assert word in text
+
+
+def test_list_fits() -> None:
+    assert max(map(len, table_of("list"))) <= 80
+
+
+@pytest.mark.parametrize("left", ["12 min left in all", ""])
+def test_bars_fit_and_what_stands_beside_them_stays_whole(left: str) -> None:
+    from laconic.cli import display, sweep
+
+    for bars, said in ((sweep._bars(), "stage 2 of 3, sensitivity"), (display._bars(), "DisKernelUCB D=2, seed 12")):
+        console = Console(file=io.StringIO(), width=80)
+        bars.add_task(said, total=12_345, completed=1_234, left=left)
+        console.print(bars)
+        assert isinstance(console.file, io.StringIO)
+        printed = console.file.getvalue()
+        assert max(len(line.rstrip()) for line in printed.splitlines()) <= 80
+        assert said in printed
+        assert "1234/12345" in printed
+        assert "…" not in printed
+        assert left in printed or said.startswith("Dis")

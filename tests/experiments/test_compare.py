@@ -25,7 +25,7 @@ from laconic import (
     run,
 )
 from laconic.errors import OutputError, UnknownName
-from laconic.experiments.compare import Interrupted, played, prepare
+from laconic.experiments.compare import Incomplete, Interrupted, played, prepare
 from laconic.experiments.runner import Advanced, Begun, Event, Finished, Started
 from laconic.problems import Round, save_recorded
 from tests.experiments.making import unnamed
@@ -304,10 +304,12 @@ class Stubborn:
         return replace(made, means=made.means * np.nan) if (self.seed, index) == (1, 1) else made
 
 
-def test_a_run_that_fails_ends_the_comparison_with_its_error_and_the_others_are_kept(tmp_path: Path) -> None:
-    with pytest.raises(ProblemError, match="means"):
+def test_a_run_that_fails_is_named_and_the_others_are_kept(tmp_path: Path) -> None:
+    with pytest.raises(Incomplete, match=r"1 of 3 runs failed, the first \(DisLinUCB, seed 1\) with: round 1: means"):
         compare("DisLinUCB", seeds=3, out=tmp_path, **SIZES | {"problem": Stubborn()})
-    assert len(list((tmp_path / "runs").glob("*.parquet"))) == 1
+    assert len(list((tmp_path / "runs").glob("*.parquet"))) == 2
+    with pytest.raises(ProblemError, match="round 1: means"):  # where there is nothing to show, the error is its own
+        compare("DisLinUCB", seeds=[1], **SIZES | {"problem": Stubborn()})
 
 
 def test_a_log_in_memory_can_be_compared_on() -> None:

@@ -97,6 +97,18 @@ def test_a_recorded_problem_is_found_from_anywhere(tmp_path: Path, monkeypatch: 
     assert problem_from(read_config(path).problem) == Recorded(tmp_path / "log.npz")
 
 
+@pytest.mark.parametrize("line", ['name = "log.npz"', 'name = "recorded"\npath = "log.npz"'])
+def test_a_path_in_a_file_begins_at_the_files_folder(
+    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kept").mkdir()
+    instance = Cosine(dim=2, arms=3).instance(seed=0, clients=2, rounds=2)
+    save_recorded(tmp_path / "kept" / "log.npz", instance, clients=2, rounds=2)
+    (tmp_path / "kept" / "own.toml").write_text(f'algorithms = [{{ name = "Random" }}]\n[problem]\n{line}\n')
+    monkeypatch.chdir(tmp_path)
+    assert problem_from(read_config("kept/own.toml").problem) == Recorded(tmp_path / "kept" / "log.npz")
+
+
 def test_a_recorded_problem_that_changed_is_refused(tmp_path: Path) -> None:
     log = tmp_path / "log.npz"
     save_recorded(log, Cosine(dim=2, arms=3).instance(seed=0, clients=2, rounds=2), clients=2, rounds=2)

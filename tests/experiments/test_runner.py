@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from laconic.cli.sweep import describe, stage
 from laconic.experiments.compare import try_out
+from laconic.experiments.conduct import conduct
 from laconic.experiments.config import Experiment
 from laconic.experiments.results import Results, Row
 from laconic.experiments.runner import Begun, Failed, Finished, Sweep, play
@@ -123,6 +125,29 @@ def test_progress_tells_how_much_is_done_and_how_long_the_rest_takes(tmp_path: P
     Sweep(Store(tmp_path / "runs"), engine=Here(), watch=seen.append).complete(tasks, about={"small": about})
     assert [each.done for each in seen[1:]] == list(range(1, len(tasks) + 1))
     assert seen[-1].left == 0.0
+
+
+def test_a_job_of_several_stages_names_each_and_tells_the_time_left_for_all(tmp_path: Path) -> None:
+    seen: list[Any] = []
+    spec = read_spec(write_small(tmp_path / "small.toml"))
+    conduct([spec], out=tmp_path, engine=Here(), watch=seen.append)
+    begun = [each for each in seen if isinstance(each, Begun)]
+    assert [stage(each) for each in begun] == ["stage 1 of 2, grid", "stage 2 of 2, sensitivity"]
+    finished = [each for each in seen if isinstance(each, Finished)]
+    last_of_grid = next(each for each in finished if each.done == each.total)
+    assert last_of_grid.left is not None
+    assert last_of_grid.left > 0.0  # the sensitivity study is still to come
+    assert finished[-1].left == 0.0
+    assert describe(last_of_grid).endswith(" left in all")
+
+
+def test_a_job_of_one_stage_has_no_place_among_others(tmp_path: Path) -> None:
+    seen: list[Any] = []
+    text = SMALL.partition("[[sensitivity]]")[0]
+    conduct(
+        [read_spec(write_small(tmp_path / "small.toml", text=text))], out=tmp_path, engine=Here(), watch=seen.append
+    )
+    assert [stage(each) for each in seen if isinstance(each, Begun)] == ["grid"]
 
 
 def test_where_a_file_lies_does_not_matter_but_its_content_does(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_the_id_is_that_of_the_content_and_not_of_the_text(tmp_path: Path) -> No
     ("old", "new", "message"),
     [
         ("rounds = 5", "turns = 5", "unknown field `turns`"),
-        ("qbar = [1.0]", "q = [1.0]", "no parameter 'q'"),
+        ("qbar = [1.0]", "q = [1.0]", "sensitivity to q, which ApproxDisKernelUCB has not"),
         ("qbar = [1.0]", "qbar = 1.0", "takes a list of numbers"),
         ("qbar = [1.0]", "qbar = [-1.0]", "qbar"),
         ('algorithm = "ApproxDisKernelUCB"', 'algorithm = "Random"', "not among the algorithms of the file"),

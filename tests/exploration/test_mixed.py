@@ -85,10 +85,15 @@ def test_mixed_choices_keep_to_what_an_exploration_must(exploration: Any) -> Non
     ("make", "why"),
     [
         (lambda: Softmax(0.0), "temperature must be a finite number greater than 0"),
-        (lambda: EpsilonFloor(UCB(), -0.1), "epsilon must be a finite number of at least 0"),
-        (lambda: EpsilonFloor(UCB(), 1.5), "epsilon must be a probability, not 1.5"),
-        (lambda: EpsilonFloor(UCB), r"got the class UCB; try exploration=UCB\(\)"),  # type: ignore[arg-type]
-        (lambda: EpsilonFloor(0.1), r"must have a method choose\(shown\), not 0.1"),  # type: ignore[arg-type]
+        (lambda: EpsilonFloor(UCB(), -0.1), "epsilon must be a probability, from 0 to 1, not -0.1"),
+        (lambda: EpsilonFloor(UCB(), 1.5), "epsilon must be a probability, from 0 to 1, not 1.5; try epsilon=0.1"),
+        (lambda: EpsilonFloor(UCB(), math.nan), "epsilon must be a probability, from 0 to 1, not nan"),
+        (lambda: EpsilonFloor(UCB(), True), "epsilon must be a probability, from 0 to 1, not True"),
+        (lambda: EpsilonFloor(UCB(), UCB()), r"epsilon must be a probability, from 0 to 1, not UCB\(\)"),  # type: ignore[arg-type]
+        (lambda: EpsilonFloor(UCB), r"of must be a value, got the class UCB; try of=UCB\(\)"),  # type: ignore[arg-type]
+        (lambda: EpsilonFloor(0.1), r"not 0.1; try EpsilonFloor\(epsilon=0.1\) around UCB"),  # type: ignore[arg-type]
+        (lambda: EpsilonFloor(0.1, UCB()), r"not 0.1; .* or EpsilonFloor\(Thompson\(\), 0.1\)"),  # type: ignore[arg-type]
+        (lambda: EpsilonFloor("UCB"), r"of must have a method choose\(shown\), not 'UCB'; try of=Thompson\(\)"),  # type: ignore[arg-type]
         (lambda: Thompson(joint=1), "joint must be True or False"),  # type: ignore[arg-type]
     ],
 )

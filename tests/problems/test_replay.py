@@ -1,6 +1,7 @@
 """A log of what was chosen and paid is replayed by rejection, and refused where it cannot tell anything."""
 
 import math
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from laconic import (
     DisKernelUCB,
     DisLinUCB,
     EpsilonFloor,
+    InputError,
     LaconicUCB,
     Log,
     OneKernelUCB,
@@ -26,6 +28,7 @@ from laconic import (
     Results,
     Softmax,
     compare,
+    grid,
     run,
 )
 from laconic.algorithms import Algorithm
@@ -173,14 +176,26 @@ def test_a_replay_is_a_problem_by_its_path_and_by_name(logged: Path) -> None:
         ({"propensity": [0.5, 1.5, 0.5, 0.5]}, "propensity is above 1 in row 1"),
         ({"propensity": [0.5, 0.5, 0.5, 1.0]}, "propensity is 1 in row 3 .* others had no chance"),
         ({"propensity": ["a", "b", "c", "d"]}, "propensity holds string, not numbers"),
+        ({"propensity": [None] * 4}, "propensity is missing in row 0"),
+        ({"chosen": [0.0, 0.5, 0.0, 1.0]}, "chosen is no whole number in row 1 .*: 0.5"),
+        ({"chosen": [0.0, math.nan, 0.0, 1.0]}, "chosen is no whole number in row 1 .*: nan"),
+        ({"chosen": ["0", "1", "0", "1"]}, "chosen holds string, not numbers"),
+        ({"reward": ["1", "2", "3", "4"]}, "reward holds string, not numbers"),
+        ({"reward": [datetime(2026, 1, 1)] * 4}, "reward holds timestamp.*, not numbers"),
+        ({"reward": [1.0, 1e200, 1.0, 1.0]}, r"reward is no number below 1e\+150 in size in row 1"),
+        ({"arms": [[[0.0], [1.0]], None] * 2}, "the set of arms is missing in row 1"),
+        ({"arms": [[[0.0]], [[0.0], [1.0]], [[0.0], None], [[1.0]]]}, "an arm is missing in row 2"),
+        ({"arms": [[[0.0], [1.0]], [[0.0], [None]]] * 2}, "an arm in row 1 .* has the feature nan"),
+        ({"arms": [[[0.0], [1.0]], [[0.0], [1e200]]] * 2}, r"an arm in row 1 .* has the feature 1e\+200"),
+        ({"arms": [[["a"], ["b"]]] * 4}, r"arms holds list<.*string.*>, not lists of lists of numbers"),
         ({"chosen": [0, 1, 2, 0]}, "chosen is the place of no arm of its set in row 2"),
         ({"chosen": [0, -1, 0, 0]}, "chosen is the place of no arm of its set in row 1"),
         ({"chosen": [0, None, 0, 0]}, "chosen is missing in 1 rows"),
-        ({"reward": [0.0, math.inf, 0.0, 0.0]}, "reward is not finite in row 1"),
+        ({"reward": [0.0, math.inf, 0.0, 0.0]}, "reward is no number .* in row 1 .*: inf"),
         ({"arms": [[1.0], [2.0], [3.0], [4.0]]}, r"arms holds list<.*>, not lists of lists of numbers"),
         ({"arms": [[[1.0]], [[2.0, 3.0]], [[1.0]], [[1.0]]]}, r"arms have \[1, 2\] features"),
         ({"arms": [[[1.0]], [], [[1.0]], [[1.0]]], "chosen": [0] * 4}, "arms is empty in row 1"),
-        ({"arms": [[[math.nan]]] * 4, "chosen": [0] * 4}, "arms hold numbers that are not finite"),
+        ({"arms": [[[math.nan]]] * 4, "chosen": [0] * 4}, "an arm in row 0 .* has the feature nan"),
     ],
 )
 def test_a_log_that_cannot_be_replayed_is_refused_with_the_row(
@@ -190,14 +205,48 @@ def test_a_log_that_cannot_be_replayed_is_refused_with_the_row(
         Log.bandit(saved(tmp_path, **columns))
 
 
+@pytest.mark.parametrize(
+    "arms",
+    [
+        pa.array([[[0], [1]]] * 4),
+        pa.array([[[0.0], [1.0]]] * 4, type=pa.list_(pa.list_(pa.float32(), 1), 2)),
+        pa.array([[[0.0], [1.0]]] * 4, type=pa.large_list(pa.large_list(pa.float64()))),
+        pa.array([[[False], [True]]] * 4),
+    ],
+    ids=lambda arms: str(arms.type),
+)
+def test_whatever_writes_numbers_in_lists_can_be_replayed(arms: Any, tmp_path: Path) -> None:
+    path = saved(tmp_path, arms=arms, chosen=[0.0, 1.0, 0.0, 1.0], reward=[True, False, True, True])
+    events = Log.bandit(path).events
+    assert events.arms.tolist() == [[[0.0], [1.0]]] * 4
+    assert (events.chosen.tolist(), events.reward.tolist()) == ([0, 1, 0, 1], [1.0, 0.0, 1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("floor", "why"),
+    [
+        (1.5, "floor must be a probability, from 0 to 1, not 1.5; try floor=0.1"),
+        (math.nan, "floor must be a probability"),
+        (0, "floor must be a finite number greater than 0"),
+        ("0.1", "floor must be a probability, from 0 to 1, not '0.1'"),
+        (grid(0.1, 0.2), "floor takes one value"),
+    ],
+)
+def test_a_floor_that_is_no_probability_is_refused(floor: Any, why: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=why):
+        Log.bandit(saved(tmp_path), floor=floor)
+
+
 def test_where_there_is_one_arm_no_propensity_is_needed(tmp_path: Path) -> None:
     path = saved(tmp_path, arms=[[[0.0]], [[1.0]], [[2.0]], [[3.0]]], chosen=[0] * 4, propensity=[None, 1.0, 1.0, 1.0])
     assert run(DisLinUCB(), Log.bandit(path), clients=2, rounds=2).events == 4
 
 
 def test_a_file_that_is_none_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ProblemError, match="cannot be read"):
+    with pytest.raises(ProblemError, match=r"there is no file '.*nothing.parquet'; try the path of a Parquet file"):
         Log.bandit(tmp_path / "nothing.parquet")
+    with pytest.raises(InputError, match="path must be the path of a file, not 3"):
+        Log.bandit(3)  # type: ignore[arg-type]
     (tmp_path / "text.parquet").write_text("hello")
     with pytest.raises(ProblemError, match="it is no Parquet file"):
         Log.bandit(tmp_path / "text.parquet")

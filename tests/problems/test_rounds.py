@@ -39,13 +39,13 @@ def test_lists_and_float32_become_float64() -> None:
     assert np.array_equal(met.arms, GOOD.arms)
 
 
-def test_what_a_mask_leaves_out_is_zeroed_and_the_rest_is_kept() -> None:
+def test_what_a_mask_leaves_out_is_an_arm_that_is_there_to_kernels_and_pays_nothing() -> None:
     mask = np.array([[1, 1, 0, 1], [1, 1, 1, 1]])
     arms = with_value(GOOD.arms, (0, 2), math.nan)
     means = with_value(GOOD.means, (0, 2), math.inf)
     met = checked(replace(GOOD, arms=arms, means=means, mask=mask))
     assert met.mask.dtype == np.bool_
-    assert not met.arms[0, 2].any()
+    assert np.array_equal(met.arms[0, 2], GOOD.arms[0, 0])
     assert met.means[0, 2] == met.rewards[0, 2] == 0
     assert np.array_equal(met.arms[met.mask], GOOD.arms[met.mask])
     assert math.isnan(arms[0, 2, 0])

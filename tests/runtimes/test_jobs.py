@@ -35,8 +35,8 @@ def test_every_engine_gives_every_result_with_its_place() -> None:
 
 
 def test_one_process_needs_no_other() -> None:
-    assert engine(processes=1) == Here()
-    assert engine(processes=3) == Processes(3)
+    assert engine(jobs=1) == Here()
+    assert engine(jobs=3) == Processes(3)
     assert engine("ray", address="there:6379") == OnRay(address="there:6379")
 
 
@@ -44,9 +44,9 @@ def test_one_process_needs_no_other() -> None:
     ("name", "options", "message"),
     [
         ("dask", {}, "engine cannot be 'dask'; try one of joblib, ray"),
-        ("joblib", {"processes": 0}, "processes must be a whole number of at least 1"),
+        ("joblib", {"jobs": 0}, "jobs must be a whole number of at least 1"),
         ("joblib", {"address": "there:6379"}, "try --engine ray"),
-        ("ray", {"address": "there:6379", "processes": 2}, "try it without --jobs"),
+        ("ray", {"address": "there:6379", "jobs": 2}, "try it without --jobs"),
     ],
 )
 def test_an_engine_that_is_not_there_is_refused_with_advice(name: str, options: dict, message: str) -> None:

@@ -2,6 +2,7 @@
 
 ``dying.py WHERE AT agent ADDRESS STATE NAME FIRST COUNT [PAUSE]``: an agent that observes rewards from FIRST on
 and prints each once it is acknowledged. ``dying.py WHERE AT serve FILE``: a coordinator.
+With TEST_CLOCK, the name of a file, the time of day is off by the seconds in it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import numpy as np
 
@@ -41,6 +43,12 @@ def die_at(where: str, at: int) -> None:
     Store._transaction = transaction  # type: ignore[method-assign]
 
 
+def follow(clock: Path) -> None:
+    """See the time of day set by as many seconds as a file says, from one moment to the next."""
+    real = time.time
+    time.time = lambda: real() + float(clock.read_text() or 0)
+
+
 def observe(address: str, state: str, name: str, first: int, count: int, pause: float = 0.0) -> None:
     """Observe rewards and print them as they are acknowledged; flush now and then."""
     from laconic import Agent
@@ -65,6 +73,8 @@ def observe(address: str, state: str, name: str, first: int, count: int, pause: 
 def main() -> None:
     where, at, what, *rest = sys.argv[1:]
     die_at(where, int(at))
+    if "TEST_CLOCK" in os.environ:
+        follow(Path(os.environ["TEST_CLOCK"]))
     if what == "serve":
         from laconic.cli import main as laconic
 

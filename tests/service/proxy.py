@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import socket
 import threading
 import time
@@ -60,17 +61,28 @@ class Proxy:
                 threading.Thread(target=self._forward, args=(one, other), daemon=True).start()
 
     def _forward(self, one: socket.socket, other: socket.socket) -> None:
+        late: queue.SimpleQueue[tuple[float, bytes]] = queue.SimpleQueue()
+        threading.Thread(target=self._deliver, args=(late, other), daemon=True).start()
         try:
             while data := one.recv(4096 if self._rate else 65536):
-                time.sleep(self._seconds + (len(data) / self._rate if self._rate else 0.0))
-                other.sendall(data)
-                self.carried += len(data)
+                if self._rate:
+                    time.sleep(len(data) / self._rate)
+                late.put((time.monotonic() + self._seconds, data))
         except OSError:
             pass
         finally:
-            for each in (one, other):
-                _shut(each)
+            late.put((time.monotonic() + self._seconds, b""))
+            _shut(one)
             one.close()
+
+    def _deliver(self, late: queue.SimpleQueue[tuple[float, bytes]], other: socket.socket) -> None:
+        """Hand on what came, each part so many seconds after it came; more may come in the meantime."""
+        with suppress(OSError):
+            while (part := late.get())[1]:
+                time.sleep(max(0.0, part[0] - time.monotonic()))
+                other.sendall(part[1])
+                self.carried += len(part[1])
+        _shut(other)
 
 
 def _shut(end: socket.socket) -> None:

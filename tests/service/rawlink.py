@@ -18,9 +18,9 @@ from laconic.runtimes.service import methods
 class RawLink:
     """A stream to a coordinator, in plaintext."""
 
-    def __init__(self, address: str, plan: Plan, *, most_bytes: int = 2**30) -> None:
+    def __init__(self, address: str, plan: Plan, *, most_bytes: int = 2**30, alive: float = 20.0) -> None:
         self.plan, self.codec = plan, Codec(plan)
-        self._channel = grpc.insecure_channel(address, options=methods.settings(most_bytes))
+        self._channel = grpc.insecure_channel(address, options=methods.settings(most_bytes, alive=alive))
         self._out: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._call = self._channel.stream_stream(methods.path(methods.SERVICE, methods.LINK))(self._sent())
 

@@ -147,19 +147,21 @@ def test_decisions_older_than_a_stated_time_are_forgotten_and_counted(tmp_path: 
 
 
 @pytest.mark.parametrize("step", [3600.0, -3600.0])
-def test_a_clock_that_is_stepped_by_an_hour_loses_nothing(
+def test_a_clock_that_is_set_makes_no_decision_older_and_a_restart_counts_from_the_time_of_day(
     step: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = time.time
-    with coordinator(tmp_path) as there, joined(there, tmp_path) as agent:
+    with lonely(tmp_path, forget_after=1800.0) as agent:
         waiting = agent.choose(ARMS)
-        agent.observe(agent.choose(ARMS), 1.0)
         monkeypatch.setattr(time, "time", lambda: now() + step)
         assert agent.forget_old() == 0
-        assert agent.pending[waiting.id] >= 0.0
-        agent.observe(waiting, 2.0)
-        agent.flush()
-        assert there.status()["observations"] == 2
+        assert 0.0 <= agent.pending[waiting.id] < 1800.0
+    with lonely(tmp_path, forget_after=1800.0) as agent:  # its time of day was noted by the clock as it is now
+        assert 0.0 <= agent.pending[waiting.id] < 1800.0
+    monkeypatch.setattr(time, "time", lambda: now() + step + 3600.0)
+    with lonely(tmp_path, forget_after=1800.0) as agent:
+        assert 3600.0 <= agent.pending[waiting.id] < 5400.0
+        assert agent.forget_old() == 1
 
 
 def test_an_agent_is_closed_once_and_refuses_what_comes_later(tmp_path: Path) -> None:
@@ -284,6 +286,27 @@ def test_group_commit_on_a_full_disk_keeps_what_it_acknowledged_and_acknowledges
         agent.learn(ARMS, [1.0, 2.0, 3.0])
         agent._diary.write()
         assert stored(tmp_path) == taken + 3
+
+
+def test_a_snapshot_is_made_though_somebody_chooses_all_the_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with lonely(tmp_path) as agent:
+        store, append = agent._diary.store, agent._diary.store.append
+        made: list[Any] = []
+
+        def interrupted(*given: Any, **options: Any) -> None:
+            assert len(made) < 100, "it waits for a moment at which nobody chooses"
+            made.append(agent.choose(ARMS))
+            append(*given, **options)
+
+        made.append(agent.choose(ARMS))
+        monkeypatch.setattr(store, "append", interrupted)
+        agent._diary.compact()
+        monkeypatch.undo()
+        assert store._first > 0
+    with lonely(tmp_path) as agent:
+        assert set(agent.pending) == {each.id for each in made}
 
 
 def test_a_long_state_file_is_compacted_and_nothing_is_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,10 +4,12 @@ import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import grpc
 import pytest
 
 from laconic import TLS, Agent, DisLinUCB
 from laconic.errors import InputError, LinkError
+from laconic.runtimes.service import methods
 from laconic.runtimes.service.authority import certify, expiry
 from laconic.runtimes.service.coordinator import Coordinator, Serving
 from tests.service.settling import until
@@ -85,6 +87,19 @@ def refused(there: Coordinator, folder: Path, tls: TLS, words: str, *, name: str
             agent.flush(timeout=0.2)
         assert not agent.status().linked
     assert there.status()["members"] == []
+
+
+def test_who_shows_no_certificate_is_not_let_in_and_others_are(certs: Path, tmp_path: Path) -> None:
+    with coordinator(certs, tmp_path) as there:
+        bare = grpc.ssl_channel_credentials((certs / "ca.crt").read_bytes())
+        with grpc.secure_channel(there.address, bare) as channel:
+            describe = channel.unary_unary(methods.path(methods.SERVICE, methods.DESCRIBE))
+            with pytest.raises(grpc.RpcError) as refusal:
+                describe(b"", timeout=60)
+        assert refusal.value.code() is grpc.StatusCode.UNAVAILABLE
+        with joined(there, tmp_path, TLS.of(certs, "a")) as agent:
+            agent.flush()
+            assert agent.status().linked
 
 
 def test_the_certificate_of_another_authority_is_refused(certs: Path, tmp_path: Path) -> None:

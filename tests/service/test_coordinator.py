@@ -1,7 +1,11 @@
 """The coordinator: what it survives, whom it cuts off, what it says about itself, and what it has after a restart."""
 
 import json
+import re
 import resource
+import sqlite3
+import subprocess
+import sys
 import threading
 import urllib.error
 import urllib.request
@@ -14,22 +18,26 @@ import msgspec
 import numpy as np
 import pytest
 
-from laconic import Agent, DisKernelUCB, DisLinUCB, Gaussian, LaconicUCB
+from laconic import Agent, ApproxDisKernelUCB, DisKernelUCB, DisLinUCB, Gaussian, LaconicUCB
 from laconic.algorithms import Algorithm
 from laconic.beliefs import FiniteBelief, LinearEmbedding, Statistics
 from laconic.errors import InputError, LinkError, StateError
 from laconic.protocol.client import Client
+from laconic.protocol.codec import Codec
 from laconic.protocol.messages import BLANK, Ask, Label, Part, Payload, Request, SetAside, Upload, Welcome
 from laconic.protocol.outcome import Work
 from laconic.protocol.plan import Plan
 from laconic.protocol.roster import Patience
+from laconic.runtimes.service import desk as desks
 from laconic.runtimes.service import methods
 from laconic.runtimes.service.coordinator import Coordinator, Limits
+from tests.service.proxy import Proxy
 from tests.service.rawlink import RawLink
 from tests.service.settling import serving, settle, until
 
 DIS = DisKernelUCB(Gaussian(1.0), D=2.0)
 ARMS = [[0.1, 0.2], [0.3, -0.4], [-0.5, 0.6]]
+COMMAND = [sys.executable, "-c", "from laconic.cli import main; main()"]
 
 
 def coordinator(folder: Path, *, algorithm: Algorithm = DIS, **options: Any) -> Coordinator:
@@ -208,9 +216,7 @@ def test_statistics_that_cannot_be_harm_only_their_sender(kind: str, tmp_path: P
         agent.learn(ARMS, [1.0, 0.5, 0.2])
         flushed = threading.Thread(target=agent.flush)
         flushed.start()
-        ask = link.receive()
-        while not isinstance(ask, Ask):
-            ask = link.receive()
+        ask = asked(link)
         link.send(Part(epoch=ask.epoch, phase=0, upto=1, payload=bad_part(there.plan, kind)))
         flushed.join(60)
         assert not flushed.is_alive()
@@ -222,6 +228,79 @@ def test_statistics_that_cannot_be_harm_only_their_sender(kind: str, tmp_path: P
         )
         mean = there.desk.server.belief.view(np.array(ARMS)).mean
         np.testing.assert_allclose(mean, alone.view(np.array(ARMS)).mean)
+
+
+def test_points_that_a_member_cannot_own_harm_only_their_sender(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    algorithm = ApproxDisKernelUCB(Gaussian(1.0), D=0.5, qbar=5.0)
+    with (
+        coordinator(tmp_path, algorithm=algorithm, patience=Patience(seconds=60.0)) as there,
+        joined(there, tmp_path, algorithm=algorithm) as agent,
+        raw(there) as link,
+    ):
+        agent.flush()
+        welcomed(link)
+        agent.learn(ARMS, [1.0, 0.5, 0.2])
+        flushed = threading.Thread(target=agent.flush)
+        flushed.start()
+        ask = asked(link)
+        many = Payload(values={"points": np.zeros((3000, 2)), "rewards": np.zeros(3000)})
+        link.send(Part(epoch=ask.epoch, phase=0, upto=1, payload=many))
+        flushed.join(60)
+        assert agent.status().covered == 3
+        assert [each["observations"] for each in there.status()["members"]] == [3, 0]
+        assert (there.status()["dictionary"] or 0) <= 3
+        assert any("3000 points are proposed" in getattr(record, "reason", "") for record in caplog.records)
+
+
+def asked(link: RawLink) -> Ask:
+    """The next time that this member is asked for its part."""
+    while not isinstance(message := link.receive(), Ask):
+        pass
+    return message
+
+
+def one_upload(dim: int) -> Upload:
+    """What a member of LaconicUCB sends of its first observation."""
+    client = Client(LaconicUCB().plan(dim))
+    client.learn(np.full((1, dim), 0.25), [1.0])
+    (upload,) = client.flush().send
+    assert isinstance(upload, Upload)
+    return upload
+
+
+UPLOADS: dict[str, Callable[[], bytes | Upload]] = {
+    "observations before which others lack": lambda: msgspec.structs.replace(one_upload(2), first=7),
+    "points of another dimension": lambda: Codec(LaconicUCB().plan(3)).encode(one_upload(3)),
+    "points without rewards": lambda: msgspec.structs.replace(
+        one_upload(2), payload=Payload(values={"rewards": np.ones(9)})
+    ),
+    "rewards that are no numbers": lambda: msgspec.structs.replace(
+        one_upload(2),
+        payload=msgspec.structs.replace(
+            one_upload(2).payload, values={**one_upload(2).payload.values, "rewards": np.array([np.nan])}
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", UPLOADS)
+def test_uploads_that_cannot_be_set_their_sender_aside_and_are_in_nobodys_belief(kind: str, tmp_path: Path) -> None:
+    algorithm = LaconicUCB()
+    with (
+        coordinator(tmp_path, algorithm=algorithm) as there,
+        joined(there, tmp_path, algorithm=algorithm) as agent,
+        raw(there) as link,
+    ):
+        agent.flush()
+        welcomed(link)
+        link.send(UPLOADS[kind]())
+        until(lambda: there.status()["members"][1]["status"] != "present")
+        agent.learn(ARMS, [1.0, 0.5, 0.2])
+        agent.flush()
+        assert agent.status().linked
+        assert (there.status()["log"], there.status()["observations"]) == (3, 3)
 
 
 def test_a_flood_of_requests_keeps_nobody_else_from_being_served(tmp_path: Path) -> None:
@@ -254,6 +333,21 @@ def test_a_link_on_which_nobody_greets_is_ended(tmp_path: Path) -> None:
         code, details = link.ended()
         assert code is grpc.StatusCode.ABORTED
         assert "nobody greeted" in details
+
+
+def test_a_link_on_which_nothing_is_said_stays_up(tmp_path: Path) -> None:
+    """Signs of life are pings of 17 bytes; a server that takes them for an attack ends the link at the third."""
+    with (
+        coordinator(tmp_path) as there,
+        Proxy(there.address) as proxy,
+        RawLink(proxy.address, there.plan, alive=1.5) as link,
+    ):
+        welcomed(link, "a")
+        said = proxy.carried
+        until(lambda: proxy.carried >= said + 6 * 2 * 17)
+        link.send(Request(epoch=Label(1, 1)))
+        until(lambda: there.status()["counters"]["dropped"] == 1)
+        assert there.links == 1
 
 
 def test_a_greeting_takes_the_place_of_that_names_earlier_link_which_is_told(tmp_path: Path) -> None:
@@ -326,6 +420,50 @@ def test_two_coordinators_on_one_state_or_one_port_are_refused(tmp_path: Path) -
         coordinator(tmp_path, algorithm=DisLinUCB())
 
 
+def foreign(path: Path) -> None:
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE songs (title TEXT)")
+    other.close()
+
+
+def newer(path: Path) -> None:
+    with sqlite3.connect(path) as other:
+        other.execute("PRAGMA user_version=99")
+    other.close()
+
+
+def damaged(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[4096 : 4096 + 2000] = b"\xff" * 2000
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "words"),
+    [(foreign, "another program"), (newer, "upgrade"), (damaged, "damaged|cannot be read")],
+    ids=["foreign", "newer", "damaged"],
+)
+def test_serve_refuses_a_state_file_in_a_line_and_leaves_it_as_it_is(
+    spoilt: Callable[[Path], None], words: str, tmp_path: Path
+) -> None:
+    if spoilt is not foreign:
+        with coordinator(tmp_path) as there, joined(there, tmp_path) as agent:
+            agent.learn(ARMS, [1.0, 2.0, 3.0])
+            agent.flush()
+    spoilt(tmp_path / "c.db")
+    before = (tmp_path / "c.db").read_bytes()
+    file = tmp_path / "federation.toml"
+    file.write_text(
+        'dim = 2\nstate = "c.db"\nbind = "127.0.0.1:0"\ninsecure = true\n[algorithm]\nname = "DisKernelUCB"\nD = 2.0\n'
+        'kernel = { name = "Gaussian", gamma = 1.0 }\n'
+    )
+    done = subprocess.run([*COMMAND, "serve", str(file)], capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.search(words, done.stderr)
+    assert "Traceback" not in done.stderr
+    assert (tmp_path / "c.db").read_bytes() == before
+
+
 def test_a_full_disk_ends_links_changes_nothing_and_passes(tmp_path: Path) -> None:
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
     with coordinator(tmp_path) as there, joined(there, tmp_path) as agent:
@@ -353,3 +491,44 @@ def test_settings_that_make_no_sense_are_refused(tmp_path: Path) -> None:
         with pytest.raises(InputError):
             serving(**wrong)
     assert BLANK == Label(0, 0)
+
+
+def test_a_join_is_answered_while_a_large_part_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(desks, "LARGE", 1)  # every message is read beside events
+    checking, goes_on = threading.Event(), threading.Event()
+    with coordinator(tmp_path) as there:
+        vet = there.desk.server.vet
+
+        def slow(message: Any) -> Any:
+            if isinstance(message, Part):
+                checking.set()
+                assert goes_on.wait(60)
+            return vet(message)
+
+        monkeypatch.setattr(there.desk.server, "vet", slow)
+        with joined(there, tmp_path, name="a") as first:
+            first.learn([[0.1, 0.2]], [1.0])
+            flushing = threading.Thread(target=first.flush)
+            flushing.start()
+            assert checking.wait(60)
+            with joined(there, tmp_path, name="b") as second:
+                until(lambda: second.status().linked)
+                assert first.status().state == "syncing"
+                goes_on.set()
+                flushing.join(60)
+                assert first.status().epoch > 0
+
+
+def test_agents_of_one_process_hold_one_belief_in_memory(tmp_path: Path) -> None:
+    with (
+        coordinator(tmp_path) as there,
+        joined(there, tmp_path, name="a") as first,
+        joined(there, tmp_path, name="b") as second,
+    ):
+        until(lambda: second.status().linked)
+        first.learn([[0.1, 0.2]], [1.0])
+        first.flush()
+        until(lambda: second.status().epoch == first.status().epoch)
+        beliefs = [agent.look(lambda client: client.learner.belief) for agent in (first, second)]
+        assert beliefs[0] is beliefs[1]
+        assert first.status().covered == 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,21 @@ def test_the_logs_of_agents_that_run_are_read_without_stopping_them(tmp_path: Pa
         assert one.status().observations == 2
     table = pq.read_table(tmp_path / "log.parquet")
     assert (table["client"].to_pylist(), table["step"].to_pylist()) == ([0, 1, 1, 0], [1, 2, 3, 4])
+
+
+def test_a_clock_that_was_set_back_does_not_change_the_order_of_an_agents_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with logging(tmp_path) as agent:
+        picks = [agent.choose(ARMS)]
+        now = time.time
+        monkeypatch.setattr(time, "time", lambda: now() - 3600.0)
+        picks += [agent.choose(ARMS[:2]), agent.choose(ARMS)]
+        for pick in picks:
+            agent.observe(pick, 1.0)
+    export(tmp_path, "a")
+    table = pq.read_table(tmp_path / "log.parquet")
+    assert [len(arms) for arms in table["arms"].to_pylist()] == [3, 2, 3]
 
 
 def test_an_agent_that_keeps_no_log_stores_no_arms_and_says_how_to(tmp_path: Path) -> None:

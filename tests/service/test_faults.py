@@ -9,8 +9,10 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -50,12 +52,18 @@ def here(address: str, folder: Path, name: str, *, kind: str) -> Agent:
     return Agent.join(address, name=name, state=state, insecure=True, algorithm=algorithm(kind), dim=DIM)
 
 
-def started(*arguments: object, where: str = NEVER, at: int = 0, **options: Any) -> subprocess.Popen[str]:
+def started(
+    *arguments: object,
+    where: str = NEVER,
+    at: int = 0,
+    environment: Mapping[str, str] | None = None,
+    **options: Any,
+) -> subprocess.Popen[str]:
     """A process of a federation, which kills itself at a store."""
     command = [sys.executable, SCRIPT, where, str(at), *map(str, arguments)]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.Popen(command, text=True, env=environment, **{**pipes, **options})
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **(environment or {})}
+    return subprocess.Popen(command, text=True, env=variables, **{**pipes, **options})
 
 
 def acknowledged(process: subprocess.Popen[str]) -> list[int]:
@@ -267,7 +275,7 @@ def test_slow_and_late_links_still_bring_everything(tmp_path: Path) -> None:
     with (
         Coordinator(plan, state=tmp_path / "c.db", serving=serving(patience=Patience(seconds=60.0))) as there,
         Proxy(there.address, rate=10_000.0) as slow,
-        Proxy(there.address, seconds=0.2) as late,
+        Proxy(there.address, seconds=2.0) as late,
         Agent.join(slow.address, name="a", state=tmp_path / "a.db", insecure=True, algorithm=exact, dim=DIM) as one,
         Agent.join(late.address, name="b", state=tmp_path / "b.db", insecure=True, algorithm=exact, dim=DIM) as two,
     ):
@@ -279,4 +287,76 @@ def test_slow_and_late_links_still_bring_everything(tmp_path: Path) -> None:
         two.flush(timeout=PATIENCE)
         assert two.status().covered == 500
         until(lambda: one.status().covered == 500)
-        assert one.status().epoch == two.status().epoch
+        assert one.status().epoch == two.status().epoch == 1  # a flush that takes long asks for one sync all the same
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_links_that_are_two_seconds_late_lose_nothing(kind: str, tmp_path: Path) -> None:
+    with (
+        coordinator(tmp_path, kind) as there,
+        Proxy(there.address, seconds=2.0) as proxy,
+        here(proxy.address, tmp_path, "a", kind=kind) as one,
+        here(proxy.address, tmp_path, "b", kind=kind) as two,
+    ):
+        for reward in range(1, 9):
+            agent = (one, two)[reward % 2]
+            agent.observe(agent.choose(np.random.default_rng(reward).uniform(-1, 1, (4, DIM))), reward / 1024)
+        agree(there, [one, two])
+        assert sorted(rewards_of(one) + rewards_of(two)) == list(range(1, 9))
+
+
+# -- clocks ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Clock:
+    """The time of day as a process sees it, which can be set while the process runs; how time passes stays true."""
+
+    file: Path
+
+    def set(self, seconds: float) -> None:
+        """Set it by so much."""
+        draft = self.file.with_suffix(".new")
+        draft.write_text(str(seconds))
+        draft.replace(self.file)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What a process is started with to see it."""
+        self.set(0)
+        return {"TEST_CLOCK": str(self.file)}
+
+
+@pytest.mark.parametrize("step", [3600.0, -3600.0])
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_clock_that_is_set_by_an_hour_in_the_middle_holds_up_nobody(
+    kind: str, step: float, port: int, tmp_path: Path
+) -> None:
+    ours, theirs = Clock(tmp_path / "agent.clock"), Clock(tmp_path / "coordinator.clock")
+    with running(written(tmp_path, kind, port), environment=theirs.environment) as serving_:
+        where = addresses(serving_)
+        process = started(*("agent", where["address"], tmp_path / "a.db", "a", 1, 20), environment=ours.environment)
+        assert process.stdout is not None
+        lines = []
+        for line in process.stdout:
+            lines.append(line.strip())
+            if line.strip() == "8":
+                ours.set(step)
+            if line.strip() == "14":
+                theirs.set(step)
+            if line.strip() == "done":
+                break
+        assert [each for each in lines if each.startswith("#")] == []  # every flush was answered
+        assert [int(each) for each in lines if each.isdigit()] == list(range(1, 21))
+        told = status(where["http"])
+        assert 0 <= told["seconds"] < 3600.0
+        ended(process)
+    with coordinator(tmp_path, kind) as there, here(there.address, tmp_path, "a", kind=kind) as again:
+        assert rewards_of(again) == list(range(1, 21))
+        agree(there, [again])
+
+
+def status(address: str) -> Any:
+    """How a coordinator stands that is a process of its own."""
+    with urllib.request.urlopen(f"http://{address}/status", timeout=PATIENCE) as answer:
+        return json.loads(answer.read())

@@ -87,10 +87,10 @@ def test_a_snapshot_stands_for_the_records_up_to_its_number_and_later_ones_stay(
 def test_a_snapshot_is_due_when_much_was_kept_since_the_last_one(tmp_path: Path) -> None:
     store = opened(tmp_path / "a.db")
     assert not store.is_long
-    store.append([learnt(0, count=60_000)])
+    store.append([learnt(0, count=400_000)])
     assert store.is_long
     store.compact(b"x" * 2**22, upto=store.last)
-    store.append([learnt(0, count=60_000)])
+    store.append([learnt(0, count=400_000)])
     assert not store.is_long
     store.close()
 
@@ -111,6 +111,44 @@ os.kill(os.getpid(), signal.SIGKILL)
     store = opened(tmp_path / "a.db")
     assert len(kept(store)) == 50
     store.close()
+
+
+@pytest.mark.parametrize("where", ["before", "within", "after"])
+def test_a_kill_while_records_give_way_to_a_snapshot_leaves_one_or_the_other(where: str, tmp_path: Path) -> None:
+    filled(tmp_path / "a.db", count=5)
+    code = f"""
+import sys
+sys.path[:0] = {sys.path!r}
+from tests.service.dying import die_at
+from tests.service.test_store import *
+store = opened(Path({str(tmp_path / "a.db")!r}))
+client, _ = restore_client(store.records(), plan=PLAN, start=1)
+die_at({where!r}, 1)
+store.compact(encode_record(snapshot_client(client)), upto=store.last)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    store = opened(tmp_path / "a.db")
+    assert len(kept(store)) == (1 if where == "after" else 6)
+    assert restore_client(store.records(), plan=PLAN, start=1)[0].count == 5
+    store.close()
+
+
+def test_a_kill_while_a_file_is_begun_leaves_one_that_can_be_begun_again(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    code = f"""
+import os, signal, sys
+sys.path[:0] = {sys.path!r}
+from laconic.runtimes.service import store
+from tests.service.test_store import *
+store.table_bytes = lambda table: os.kill(os.getpid(), signal.SIGKILL)
+opened(Path({str(path)!r}))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert path.exists()
+    assert filled(path)
+    assert len(kept(opened(path))) == 4
 
 
 def test_a_second_store_on_the_file_is_refused_and_says_who_has_it(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from laconic import Catalogue, Cosine, DisKernelUCB, Gaussian, NKernelUCB, OneKernelUCB, run, suggest_for
-from laconic.suggestion.costs import Traffic, spent
+from laconic.suggestion.costs import ONE_PHASE, Traffic, spent
 from laconic.suggestion.curve import Curve
 
 NAMES = ("LaconicUCB", "DisKernelUCB", "ApproxDisKernelUCB", "OneKernelUCB")
@@ -47,3 +47,22 @@ def test_a_later_day_costs_no_more_where_only_news_travels() -> None:
     costs = found.costs()
     assert costs["LaconicUCB"].later < costs["LaconicUCB"].first
     assert costs["LaconicUCB"].first < costs["DisKernelUCB"].first / 10
+
+
+def test_syncs_counted_in_blocks_are_about_those_counted_one_by_one() -> None:
+    traffic, own, here = Traffic(20, daily=50, dim=3), 2000, curve()
+    syncs, since, growth = 0, 0, 0.0
+    for mine in range(own):
+        since += 1
+        growth += np.log1p(here.variance(traffic.clients * (mine + 1 - since) + since - 1))
+        if since * growth > 20.0:  # Eq. 2
+            syncs, since, growth = syncs + 1, 0, 0.0
+    points = own * traffic.clients * 8 * (traffic.dim + 1)
+    found = (spent(DisKernelUCB(D=20.0), curve=here, traffic=traffic, own=own) - points) / ONE_PHASE
+    assert syncs > 20
+    assert found == pytest.approx(syncs, rel=0.1)
+
+
+def test_a_month_of_any_traffic_is_soon_estimated() -> None:
+    found = suggest_for(Catalogue(), sample=150, clients=20, traffic=10**9)  # 3e10 interactions of each client
+    assert found.costs()["DisKernelUCB"].later == pytest.approx(10**9 * 20 * 8 * 11, rel=1e-3)

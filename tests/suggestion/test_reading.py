@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from laconic import Cosine, InputError, save_recorded
+from laconic import Cosine, InputError, Log, save_recorded
+from laconic.suggestion import pilot
 from laconic.suggestion.own_data import is_sample, read_sample
 
 X = np.array([[0.5, 1.0], [0.25, 2.0], [0.125, 3.0]])
@@ -109,8 +110,39 @@ def test_files_that_are_not_there_or_not_tables_are_refused(tmp_path: Path) -> N
     with pytest.raises(InputError, match="no array 'y'"):
         read_sample(tmp_path / "own.npz", reward="y")
     (tmp_path / "one.csv").write_text("reward\n1\n2\n", encoding="utf-8")
-    with pytest.raises(InputError, match="one column only"):
+    with pytest.raises(InputError, match="rewards but no features"):
         read_sample(tmp_path / "one.csv")
     parquet.write_table(pa.table({"reward": [1.0, 2.0]}), tmp_path / "one.parquet")
     with pytest.raises(InputError, match="rewards but no features"):
         read_sample(tmp_path / "one.parquet")
+
+
+@pytest.mark.parametrize("text", ["a\n0.5\n0.25\n", "0.5\n0.25\n", "\ufeffa\n\n0.5\n0.25\n"])
+def test_a_table_of_one_column_has_points_of_one_feature(tmp_path: Path, text: str) -> None:
+    (tmp_path / "one.csv").write_text(text, encoding="utf-8")
+    assert read_sample(tmp_path / "one.csv").points.tolist() == [[0.5], [0.25]]
+
+
+def test_advice_is_about_what_can_be_done_here(tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text("a,b\n1,2\n1,\n", encoding="utf-8")
+    with pytest.raises(
+        InputError, match=r"own.csv:3: column b is '', not a number; try mending the line, or leaving it out$"
+    ):
+        read_sample(tmp_path / "own.csv")
+    (tmp_path / "own.npz").write_bytes(b"abc")
+    with pytest.raises(InputError, match=r"own.npz is not a readable .npz archive; try numpy.savez"):
+        read_sample(tmp_path / "own.npz")
+    parquet.write_table(pa.table({"a": [[1.0], [2.0]]}), tmp_path / "own.parquet")
+    with pytest.raises(InputError, match=r"column a holds list<.*>, not numbers"):
+        read_sample(tmp_path / "own.parquet")
+
+
+def test_a_log_of_decisions_is_a_problem_of_which_the_chosen_arms_are_known(tmp_path: Path) -> None:
+    path = tmp_path / "events.parquet"
+    columns = {"arms": [[[0.0], [n / 30]] for n in range(30)], "chosen": [1] * 30, "propensity": [0.5] * 30}
+    parquet.write_table(pa.table(columns | {"reward": [1.0 + n % 3 for n in range(30)]}), path)
+    assert not is_sample(str(path))
+    seen = pilot(Log.bandit(path))
+    assert seen.points[:, 0].tolist() == [n / 30 for n in range(30)]
+    assert seen.rewards is not None
+    assert seen.rewards.tolist() == [1.0 + n % 3 for n in range(30)]

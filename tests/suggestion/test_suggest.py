@@ -77,11 +77,22 @@ def test_of_many_rows_some_are_drawn_with_their_rewards() -> None:
         ([[0.0], [1.0]], [0.0, 1e-200], "y differs by 1e-200 at most"),
         ([["a"], ["b"]], None, "not real numbers"),
         ([1.0, 2.0], None, "2 axes are needed"),
+        ([[1.0, 2.0], [3.0]], None, "X is ragged"),
+        ([[1.0], [2.0]], [[1.0], [2.0, 3.0]], "y is ragged"),
     ],
 )
 def test_a_sample_that_says_nothing_is_refused_with_the_reason(X: Any, y: Any, said: str) -> None:
     with pytest.raises(InputError, match=said):
         suggest(X, y)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.5])
+def test_a_seed_that_is_none_is_refused(seed: Any) -> None:
+    X, y = wave()
+    with pytest.raises(InputError, match="seed must be a whole number of at least 0"):
+        suggest(X, y, seed=seed)
+    with pytest.raises(InputError, match="seed must be a whole number of at least 0"):
+        suggest_for("cosine", sample=3, seed=seed)
 
 
 def test_features_that_never_change_or_differ_in_scale_are_remarked_on() -> None:

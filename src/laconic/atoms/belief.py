@@ -30,7 +30,7 @@ def belief_of(
     embedding = NystromEmbedding(kernel=kernel, dictionary=atoms[spanning])
     own = embedding.root.T if spanning.all() else embedding.embed(atoms)  # L_S⁻¹K is L_Sᵀ where all are in S
     gram = weighted_gram(own, weights)
-    factor = lower_cholesky(ridged(gram, lam))
+    factor = lower_cholesky(ridged(gram, lam), ridge=lam)
     prior = float(weights @ embedding.prior(atoms))
     moment = factor @ c
     # No rewards stand behind these sums; this is the least Σy² with which they could.

@@ -97,5 +97,5 @@ def _bordered(root: Floats, cross: Floats, corner: Floats) -> Floats:
     size = len(root)
     bordered = np.zeros((size + len(corner), size + len(corner)))
     bordered[:size, :size], bordered[size:, :size] = root, left
-    bordered[size:, size:] = lower_cholesky(corner - left @ left.T)
+    bordered[size:, size:] = lower_cholesky(corner - left @ left.T, scale=np.diagonal(corner))
     return bordered

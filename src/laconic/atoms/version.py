@@ -151,7 +151,7 @@ def _finished(
     theta = exact_mean(joint)
     while True:
         weights = weights_of(codes)
-        factor = lower_cholesky(ridged(weighted_gram(joint.own, weights), lam))
+        factor = lower_cholesky(ridged(weighted_gram(joint.own, weights), lam), ridge=lam)
         certificate = certified(joint, weights, theta=theta, factor=factor, whitened=whitened)
         lower = _lowered(codes, certificate, settings=settings)
         if np.array_equal(lower, codes):

@@ -35,7 +35,7 @@ class Whitened:
     @cached_property
     def root(self) -> Floats:
         """L."""
-        return lower_cholesky(ridged(self.reference.gram, self.lam))
+        return lower_cholesky(ridged(self.reference.gram, self.lam), ridge=self.lam)
 
     @cached_property
     def solved(self) -> Floats:

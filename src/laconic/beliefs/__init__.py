@@ -16,10 +16,12 @@ from laconic.beliefs.embeddings import BlankEmbedding, Embedding, LinearEmbeddin
 from laconic.beliefs.exact import SLACK, SMALL_FACTOR, ExactBelief
 from laconic.beliefs.finite import FiniteBelief
 from laconic.beliefs.hashing import belief_hash
-from laconic.beliefs.reading import expect_bounded, expect_shapes, whole
+from laconic.beliefs.limits import LIMITS, Limits, require_moderate
+from laconic.beliefs.reading import expect_bounded, expect_moderate, expect_shapes, whole
 from laconic.beliefs.sums import Statistics
 
 __all__ = [
+    "LIMITS",
     "SLACK",
     "SMALL_FACTOR",
     "Belief",
@@ -28,6 +30,7 @@ __all__ = [
     "Embedding",
     "ExactBelief",
     "FiniteBelief",
+    "Limits",
     "LinearEmbedding",
     "NystromEmbedding",
     "Statistics",
@@ -35,7 +38,9 @@ __all__ = [
     "belief_hash",
     "chunks",
     "expect_bounded",
+    "expect_moderate",
     "expect_shapes",
+    "require_moderate",
     "variances",
     "whole",
 ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn, Protocol
 import numpy as np
 
 from laconic.arrays import Floats, Ints
+from laconic.beliefs.limits import LIMITS, Limits
 from laconic.errors import InputError, KernelError, RemoteProtocolError
 from laconic.kernels import Kernel
 
@@ -93,6 +94,11 @@ class Belief(Protocol):
         ...
 
     @property
+    def limits(self) -> Limits:
+        """How far the precision reaches in which it computes."""
+        ...
+
+    @property
     def parameters(self) -> dict[str, object]:
         """What decides of the belief before any data, by name; what it learnt is not among it."""
         ...
@@ -119,6 +125,10 @@ class Belief(Protocol):
 
     def is_sound(self) -> bool:
         """True when nothing overflowed on the way here; cheap, as it is asked at every sync."""
+        ...
+
+    def prior(self, X: Floats) -> Floats:
+        """k(x, x) of the rows of X, λ times their variance before any data."""
         ...
 
     def view(self, X: Floats) -> View:
@@ -182,11 +192,18 @@ class BeliefBase:
 
     bookkeeping: ClassVar[frozenset[str]] = frozenset()
 
+    @property
+    def limits(self) -> Limits:
+        return LIMITS["float64"]
+
     def is_sound(self: Belief) -> bool:
         try:
             return math.isfinite(self.information)
         except KernelError:
             return False
+
+    def prior(self: Belief, X: Floats) -> Floats:
+        return self.lam * self.view(X).variance  # of a plan's belief, which has no data
 
     def check_points(self: Belief, X: Floats) -> None:
         with np.errstate(all="ignore"):

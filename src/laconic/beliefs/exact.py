@@ -13,6 +13,7 @@ import numpy as np
 from laconic.arrays import Floats, Ints
 from laconic.beliefs.contract import Belief, BeliefBase, View, column_squares, weighted
 from laconic.beliefs.finite import FiniteBelief
+from laconic.beliefs.limits import LIMITS, Limits
 from laconic.beliefs.reading import expect_bounded, expect_shapes, expect_usable, length
 from laconic.errors import InputError, RemoteProtocolError
 from laconic.growing import GrowingPoints, collapsed
@@ -69,6 +70,10 @@ class ExactBelief(BeliefBase):
         return self.store.rows.values
 
     @property
+    def limits(self) -> Limits:
+        return LIMITS[self.factor.dtype.name]
+
+    @property
     def parameters(self) -> dict[str, object]:
         kind, dtype = type(self).__name__, self.factor.dtype.name
         return {"belief": kind, "dim": self.dim, "kernel": self.kernel, "dtype": dtype, "lam": self.lam}
@@ -98,6 +103,9 @@ class ExactBelief(BeliefBase):
     def is_sound(self) -> bool:
         # what is not finite makes every later weight so, but for an infinite pivot, which makes its own weight 0
         return len(self.weights) == 0 or math.isfinite(self.weights[-1] + self.factor.trace())
+
+    def prior(self, X: Floats) -> Floats:
+        return self.kernel.diag(X)
 
     def view(self, X: Floats, *, cross: Floats | None = None) -> View:
         """What the belief says of X; ``cross`` is the kernel of its points with X, if at hand, and is overwritten."""
@@ -139,7 +147,7 @@ class ExactBelief(BeliefBase):
         gram = self.kernel(self.points, self.points) if self.gram is None else self.gram
         matrix = gram.copy()
         matrix.flat[:: len(gram) + 1] += self.lam / new_counts
-        L = lower_cholesky(matrix)
+        L = lower_cholesky(matrix, ridge=self.lam)
         return ExactBelief(
             kernel=self.kernel,
             lam=self.lam,
@@ -180,7 +188,7 @@ class ExactBelief(BeliefBase):
     def _appended(self, X: Floats, counts: Floats, sums: Floats, known: KnownFeatures | None = None) -> ExactBelief:
         corner = self.kernel(X, X)
         corner.flat[:: len(X) + 1] += self.lam / counts
-        factor, rows = self.factor.extended(self._solved(X, known), corner)
+        factor, rows = self.factor.extended(self._solved(X, known), corner, ridge=self.lam)
         old = len(self.points)
         new_weights = solve_lower(rows[:, old:], sums / counts - rows[:, :old] @ self.weights)
         return replace(
@@ -219,7 +227,7 @@ class ExactBelief(BeliefBase):
         return belief
 
     def check_points(self, X: Floats) -> None:
-        expect_usable(self.kernel, X, lam=self.lam, dtype=self.factor.dtype)
+        expect_usable(self, self.kernel, X, dtype=self.factor.dtype)
 
     def dictionary_kernel(self) -> Kernel:
         return self.kernel

@@ -11,6 +11,7 @@ import numpy as np
 from laconic.arrays import Floats
 from laconic.beliefs.contract import BeliefBase, View, column_squares, weighted
 from laconic.beliefs.embeddings import Embedding, NystromEmbedding
+from laconic.beliefs.limits import LIMITS, Limits
 from laconic.beliefs.reading import expect_bounded, expect_shapes, expect_usable, length
 from laconic.beliefs.sums import DOUBLE, SINGLE, Statistics, expect_sums
 from laconic.canonical import known_parts
@@ -47,6 +48,15 @@ class FiniteBelief(BeliefBase):
         return self.embedding.dim
 
     @property
+    def limits(self) -> Limits:
+        return LIMITS[self.dtype]
+
+    @property
+    def dtype(self) -> str:
+        """The precision of the coordinates."""
+        return str(getattr(self.embedding, "dtype", "float64"))
+
+    @property
     def parameters(self) -> dict[str, object]:
         own = known_parts(self.embedding, name="embedding")
         return {"belief": type(self.embedding).__name__, "dim": self.dim, **own, "lam": self.lam}
@@ -71,7 +81,7 @@ class FiniteBelief(BeliefBase):
     @cached_property
     def factor(self) -> Floats:
         """L, lower triangular with LLᵀ = G + λI."""
-        return lower_cholesky(ridged(self.statistics.gram, self.lam))
+        return lower_cholesky(ridged(self.statistics.gram, self.lam), ridge=self.lam)
 
     @cached_property
     def weights(self) -> Floats:
@@ -84,6 +94,9 @@ class FiniteBelief(BeliefBase):
         expressed = 2.0 * np.log(np.diagonal(self.factor)).sum() - self.embedding.size * np.log(self.lam)
         missed = max(self.statistics.prior - float(np.trace(self.statistics.gram)), 0.0) / self.lam
         return float(expressed) + missed
+
+    def prior(self, X: Floats) -> Floats:
+        return self.embedding.prior(X)
 
     def view(self, X: Floats) -> View:
         V = self.embedding.embed(X)
@@ -133,7 +146,7 @@ class FiniteBelief(BeliefBase):
 
     def check_points(self, X: Floats) -> None:
         if isinstance(self.embedding, NystromEmbedding):
-            expect_usable(self.embedding.kernel, X, lam=self.lam, dtype=self.embedding.dtype)
+            expect_usable(self, self.embedding.kernel, X, dtype=self.dtype)
         else:
             super().check_points(X)
 
@@ -143,15 +156,14 @@ class FiniteBelief(BeliefBase):
         return self.embedding.kernel
 
     def on_dictionary(self, points: Floats) -> FiniteBelief:
-        kernel, dtype = self.dictionary_kernel(), getattr(self.embedding, "dtype", "float64")
-        return FiniteBelief.nystrom(kernel=kernel, dictionary=points, lam=self.lam, dtype=dtype)
+        return FiniteBelief.nystrom(kernel=self.dictionary_kernel(), dictionary=points, lam=self.lam, dtype=self.dtype)
 
     @property
     def coordinates(self) -> Embedding:
         return self.embedding
 
     def check_statistics(self, sums: Statistics) -> None:
-        margins = SINGLE if getattr(self.embedding, "dtype", "float64") == "float32" else DOUBLE
+        margins = SINGLE if self.dtype == "float32" else DOUBLE
         scale = self.embedding.scale if isinstance(self.embedding, NystromEmbedding) else 0.0
         expect_sums(sums, size=self.embedding.size, lam=self.lam, scale=scale, margins=margins)
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from laconic.arrays import Floats
+from laconic.beliefs.limits import require_moderate
 from laconic.checks import MOST
 from laconic.errors import InputError, KernelError, RemoteProtocolError
 from laconic.kernels import Kernel
 from laconic.linalg import lower_cholesky, ridged
+
+if TYPE_CHECKING:
+    from laconic.beliefs.contract import Belief
 
 #: Points are tried so many at a time, which bounds the memory that it takes.
 TRIED_TOGETHER = 512
@@ -51,15 +55,23 @@ def length(arrays: Mapping[str, Floats], name: str) -> int:
     return 0 if array is None or array.ndim == 0 else len(array)
 
 
-def expect_usable(kernel: Kernel, X: Floats, *, lam: float, dtype: str | np.dtype[Any]) -> None:
-    """Refuse points on which a kernel overflows in ``dtype``, or has a matrix K + λI that cannot be factored."""
+def expect_moderate(belief: Belief, X: Floats, y: Floats) -> None:
+    """Refuse points and rewards beyond the limits of a belief."""
+    try:
+        require_moderate(belief, X, y)
+    except InputError as error:
+        raise RemoteProtocolError(str(error)) from None
+
+
+def expect_usable(belief: Belief, kernel: Kernel, X: Floats, *, dtype: str | np.dtype[Any]) -> None:
+    """Refuse points on which a belief's kernel overflows in ``dtype``, or has a K + λI that cannot be factored."""
     for first in range(0, len(X), TRIED_TOGETHER):
         part = X[first : first + TRIED_TOGETHER]
         with np.errstate(all="ignore"):
             try:
                 K = kernel(part, part)
                 if not np.isfinite(K.astype(dtype, copy=False)).all():
-                    raise KernelError("it overflows there; rescale the features")
-                lower_cholesky(ridged(K, lam))
+                    raise KernelError("it overflows there; rescale features")
+                lower_cholesky(ridged(K, belief.lam), ridge=belief.lam)
             except InputError as error:
                 raise RemoteProtocolError(f"{len(part)} points that the kernel cannot take: {error}") from None

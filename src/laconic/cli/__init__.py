@@ -1,113 +1,138 @@
-"""The command line: one file for each command, and what all of them do about errors.
+"""The command line: how it is entered, and what all commands do about errors, warnings and streams that fail.
 
-Nothing slow is imported before a command needs it, so that ``--help`` and completion answer at once.
+Almost nothing is imported here, so that Ctrl-C finds somebody who answers it from the first moment on.
 """
 
 from __future__ import annotations
 
 import io
+import os
 import sys
-from typing import Annotated
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import typer
+from laconic.cli.aside import aside
 
-from laconic.cli import data_command
-from laconic.cli.agent_command import agent
-from laconic.cli.certs import certs
-from laconic.cli.compare_command import compare
-from laconic.cli.demo_federation import demo_federation
-from laconic.cli.frontier_command import frontier
-from laconic.cli.list_command import list_all
-from laconic.cli.log_command import log
-from laconic.cli.reproduce_command import reproduce
-from laconic.cli.run_command import run
-from laconic.cli.serve import serve
-from laconic.cli.show_command import show
-from laconic.cli.status import status
-from laconic.cli.suggest_command import suggest
-from laconic.cli.top import top
+if TYPE_CHECKING:
+    from laconic.cli.application import app as app
 
 OK, BAD_INPUT, INTERRUPTED = 0, 2, 130
-EPILOG = "Exit codes: 0 all went well, 2 bad input (one line on stderr says what), 130 stopped by Ctrl-C."
-
-app = typer.Typer(
-    name="laconic",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-    epilog=EPILOG,
-)
-app.command("compare", epilog=EPILOG, no_args_is_help=False)(compare)
-app.command("frontier", epilog=EPILOG, no_args_is_help=False)(frontier)
-app.command("run", epilog=EPILOG, no_args_is_help=True)(run)
-app.command("reproduce", epilog=EPILOG, no_args_is_help=True)(reproduce)
-app.add_typer(data_command.app, name="data", epilog=EPILOG)
-app.command("list", epilog=EPILOG)(list_all)
-app.command("show", epilog=EPILOG, no_args_is_help=True)(show)
-app.command("suggest", epilog=EPILOG, no_args_is_help=True)(suggest)
-app.command("serve", epilog=EPILOG, no_args_is_help=True)(serve)
-app.command("agent", epilog=EPILOG, no_args_is_help=True)(agent)
-app.command("status", epilog=EPILOG, no_args_is_help=True)(status)
-app.command("top", epilog=EPILOG, no_args_is_help=True)(top)
-app.command("log", epilog=EPILOG, no_args_is_help=True)(log)
-app.command("certs", epilog=EPILOG, no_args_is_help=True)(certs)
-app.command("demo-federation", epilog=EPILOG, no_args_is_help=False)(demo_federation)
+NO_ROOM = "this takes more memory than there is; try fewer clients or rounds, or an algorithm with a dictionary"
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import version
+def __getattr__(name: str) -> Any:
+    if name != "app":
+        raise AttributeError(f"module 'laconic.cli' has no attribute {name!r}")
+    from laconic.cli.application import app
 
-        typer.echo(f"laconic {version('laconic')}")
-        raise typer.Exit
-
-
-@app.callback()
-def _laconic(
-    version: Annotated[
-        bool, typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True)
-    ] = False,
-) -> None:
-    """Kernel bandits that learn together and say little.
-
-    Start with [bold]laconic compare[/]: LaconicUCB and the algorithms of the paper side by side, in a minute or two.
-    """
+    return app
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; foreseeable mistakes end in one line on stderr, never in a traceback."""
-    sys.exit(_outcome())
+    try:
+        if sys.stderr is None:  # closed: then nobody is told anything, and all else goes on
+            sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  # for as long as the process lives
+        code = _delivered(_outcome(arguments))
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    sys.exit(code)
 
 
-def _outcome() -> int:
-    from laconic.errors import LaconicError
-
+def _outcome(arguments: Sequence[str] | None) -> int:
+    why = _why_not_here()
+    if why:
+        return _complain(why)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # σ and ✓ become ? where the terminal has no such letters
             stream.reconfigure(errors="replace")
+    with _warnings_held() as held:
+        code = _answered(arguments)
+    if code != BAD_INPUT:
+        for text in dict.fromkeys(held):
+            aside(text)
+    return code
+
+
+def _why_not_here() -> str:
+    """What makes any command senseless, where something does."""
+    if sys.stdout is None:
+        return "there is no stdout to write to; try > /dev/null instead of closing it"
     try:
-        code = app(standalone_mode=False)
+        os.getcwd()  # noqa: PTH109  # nothing is wanted of it but that it is there
+    except OSError:
+        return "the folder that this was started in is gone; try cd to another"
+    return ""
+
+
+def _answered(arguments: Sequence[str] | None) -> int:
+    """Run the command that the arguments ask for; its exit code."""
+    from laconic.cli.application import app
+    from laconic.errors import LaconicError
+
+    try:
+        code = app(arguments, standalone_mode=False)
     except LaconicError as error:
         return _complain(str(error))
     except MemoryError:
-        return _complain(
-            "this takes more memory than there is; try fewer clients or rounds, or an algorithm with a dictionary"
-        )
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except typer.Abort:
-        return INTERRUPTED
+        return _complain(NO_ROOM)
+    except OSError as error:  # of the system, as a disk that is full or a name that is too long
+        return _complain(f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+    except SystemExit:  # this is how typer answers a reader who has read enough, as head does
+        return OK
     except Exception as error:
-        # what the option parser raises has a message for users; its base class is not public
-        message = getattr(error, "format_message", None)
-        if message is None:
-            raise
-        return _complain(f"{message()} (see laconic --help)" if message() else "")
+        return _explained(error)
     return code if isinstance(code, int) else OK
+
+
+def _explained(error: Exception) -> int:
+    """What the option parser raises has a message for users; its base class is not public."""
+    if type(error).__name__ == "Abort":
+        return INTERRUPTED
+    message = getattr(error, "format_message", None)
+    if message is None:
+        raise error
+    return _complain(f"{message()} (see laconic --help)" if message() else "")
+
+
+def _delivered(code: int) -> int:
+    """The exit code, once all that was said has left this process."""
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:  # the reader has read enough
+        _give_up_stdout()
+    except OSError as error:
+        _give_up_stdout()
+        return _complain(f"cannot write to stdout: {error.strerror or error}")
+    return code
+
+
+def _give_up_stdout() -> None:
+    """What is still to be written goes nowhere, rather than to fail again when Python ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(message: str) -> int:
     if message:
-        typer.echo(f"error: {' '.join(message.split())}", err=True)
+        aside(f"error: {' '.join(message.split())}")
     return BAD_INPUT
+
+
+@contextmanager
+def _warnings_held() -> Iterator[list[str]]:
+    """Warnings as lines, for after the command: beside the one line of an error they would bury it."""
+    held: list[str] = []
+
+    def hold(message: Warning | str, *_: object, **__: object) -> None:
+        held.append(f"warning: {' '.join(str(message).split())}")
+
+    before = warnings.showwarning
+    warnings.showwarning = hold
+    try:
+        yield held
+    finally:
+        warnings.showwarning = before

@@ -8,6 +8,9 @@ from typing import Annotated
 
 import typer
 
+from laconic import limits
+from laconic.cli.options import whole
+
 
 def certs(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where the files are, or are made.")],
@@ -19,17 +22,20 @@ def certs(
         list[str] | None,
         typer.Option("--host", metavar="HOST", help="A name or address of the coordinator's machine; repeatable."),
     ] = None,
-    days: Annotated[int, typer.Option("--days", metavar="DAYS", help="Days for which certificates are valid.")] = 365,
+    days: Annotated[
+        int,
+        typer.Option(
+            "--days", metavar="DAYS", help="Days for which certificates are valid.", **whole(most=limits.MOST_DAYS)
+        ),
+    ] = 365,
     renew: Annotated[bool, typer.Option("--renew", help="Make new ones also for names that have one.")] = False,
 ) -> None:
     """Make a local authority (ca.crt, ca.key), and NAME.crt and NAME.key for a coordinator and each agent.
 
     Keys are for their owner alone to read. Keep ca.key away from the machines of the federation.
     """
-    from laconic.checks import require_whole
     from laconic.runtimes.service.authority import COORDINATOR, HOSTS, certify, expiry
 
-    require_whole("--days", days, least=1)
     wanted = [*dict.fromkeys([COORDINATOR, *(names or [])])]
     if renew and names:
         wanted = [*dict.fromkeys(names)]

@@ -10,6 +10,7 @@ import typer
 
 from laconic import defaults
 from laconic.cli import options, sweep
+from laconic.cli.aside import aside
 
 if TYPE_CHECKING:
     from laconic.experiments.config import Experiment
@@ -78,7 +79,7 @@ class _Session:
 
     def run(self) -> None:
         from laconic.cli import display
-        from laconic.experiments.compare import Interrupted
+        from laconic.experiments.compare import Incomplete, Interrupted
         from laconic.experiments.files import require_writable_file
 
         if self.choices is not None:
@@ -90,6 +91,9 @@ class _Session:
             self._report(stopped.results)
             self._tell(f"interrupted: {len(stopped.results.rows)} runs had finished{self._from_here()}")
             raise typer.Exit(130) from None
+        except Incomplete as incomplete:
+            self._report(incomplete.results)
+            raise
         self._report(results)
 
     def _from_here(self) -> str:
@@ -148,4 +152,7 @@ class _Session:
 
     def _tell(self, message: str) -> None:
         """On stdout after the table, but never beside JSON."""
-        typer.echo(message, err=self.as_json)
+        if self.as_json:
+            aside(message)
+        else:
+            typer.echo(message)

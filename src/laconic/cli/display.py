@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from laconic.cli.aside import aside, is_terminal
+
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
     from rich.progress import Progress as Bars
@@ -28,13 +30,15 @@ def nothing(event: Event) -> None:
 
 
 def line(event: Event) -> None:
-    """One plain line on stderr for each finished run, and one for those that were there already."""
-    from laconic.experiments.runner import Begun, Finished
+    """One plain line on stderr for each run that finished or failed, and one for those that were there already."""
+    from laconic.experiments.runner import Begun, Failed, Finished
 
     if isinstance(event, Begun) and event.known:
-        typer.echo(already(event), err=True)
+        aside(already(event))
     if isinstance(event, Finished):
-        typer.echo(describe(event), err=True)
+        aside(describe(event))
+    if isinstance(event, Failed):
+        aside(f"failed: {event.task.label}, seed {event.task.seed}: {event.why}")
 
 
 def already(event: Begun) -> str:
@@ -56,7 +60,7 @@ def describe(event: Finished) -> str:
 @contextmanager
 def progress(*, quiet: bool) -> Iterator[Watch]:
     """The display that suits stderr: live on a terminal, lines elsewhere."""
-    if quiet or not sys.stderr.isatty():
+    if quiet or not is_terminal():
         yield nothing if quiet else line
         return
     with _live() as show:
@@ -86,7 +90,7 @@ def _bars() -> Bars:
 
     return Progress(
         TextColumn("{task.description}"),
-        BarColumn(),
+        BarColumn(bar_width=None),  # as wide as there is room, so that words beside it stay whole
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("[dim]left"),

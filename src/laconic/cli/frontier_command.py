@@ -59,6 +59,8 @@ def frontier(
     command goes on where it was.
     """
     from laconic.cli.request import SWEEP, Words, understand
+    from laconic.experiments.compare import Incomplete
+    from laconic.experiments.frontier import Frontier
 
     words = Words(
         problem=problem,
@@ -74,7 +76,11 @@ def frontier(
     )
     experiment = understand(words, unless=SWEEP)
     folder = out or Path(f"frontier-{Path(problem).stem}")
-    found = _swept(experiment, folder=folder, jobs=jobs, quiet=quiet)
+    try:
+        found = _swept(experiment, folder=folder, jobs=jobs, quiet=quiet)
+    except Incomplete as incomplete:
+        _say(Frontier(incomplete.results), folder=folder, as_json=as_json)
+        raise
     _say(found, folder=folder, as_json=as_json)
 
 

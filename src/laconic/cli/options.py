@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import reprlib
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from laconic import defaults
+from laconic import defaults, limits
 from laconic.cli import complete
 from laconic.described import said_of
 
@@ -18,6 +21,49 @@ def _option(*names: str, panel: str, help: str, default: object = None, **more: 
     """An option that says its default in its help: the value itself is None where the option is not given."""
     stated = "" if default is None else f" [dim]\\[default: {default}][/]"
     return typer.Option(*names, help=help + stated, show_default=False, rich_help_panel=panel, **more)
+
+
+def listed(option: str, given: Sequence[str] | None, *, one: str) -> list[str]:
+    """The names in a comma-separated option, which may be repeated; an option that is given names something."""
+    names = [name.strip() for each in given or () for name in each.split(",") if name.strip()]
+    if given and not names:
+        from laconic.errors import InputError  # numpy comes with it
+
+        raise InputError(f"{option} names nothing: {', '.join(map(repr, given))}; try {option} {one}, or without it")
+    return names
+
+
+def whole(*, least: int = 1, most: int = limits.MOST) -> Any:
+    """How an option is read that is a whole number: every one of them has a least and a most."""
+
+    def read(text: str) -> int:
+        with suppress(ValueError):
+            found = int(text)
+            if least <= found <= most:
+                return found
+        raise typer.BadParameter(f"must be a whole number from {least} to {most}, not {_cut(text)}")
+
+    return {"parser": read}
+
+
+def number() -> Any:
+    """How an option is read that is a number."""
+
+    def read(text: str) -> float:
+        try:
+            return float(text)
+        except ValueError:
+            raise typer.BadParameter(f"must be a number, not {_cut(text)}") from None
+
+    return {"parser": read}
+
+
+def _cut(text: object) -> str:
+    return reprlib.repr(str(text))
+
+
+def _whole(*names: str, most: int = limits.MOST, **more: Any) -> Any:
+    return _option(*names, **whole(most=most), **more)
 
 
 Problem = Annotated[
@@ -71,6 +117,7 @@ Gamma = Annotated[
     float | None,
     _option(
         "--gamma",
+        **number(),
         panel=LEARNING,
         metavar="γ",
         help=f"Of the Gaussian kernel. {said_of('laconic.kernels:Gaussian', 'gamma')}",
@@ -81,6 +128,7 @@ Lam = Annotated[
     float | None,
     _option(
         "--lam",
+        **number(),
         panel=LEARNING,
         metavar="λ",
         help=said_of("laconic.algorithms:DisKernelUCB", "lam"),
@@ -101,6 +149,7 @@ D = Annotated[
     float | None,
     _option(
         "--D",
+        **number(),
         panel=LEARNING,
         metavar="D",
         help=f"For all that have one. {said_of('laconic.algorithms:DisKernelUCB', 'D')}",
@@ -123,13 +172,13 @@ Overrides = Annotated[
 def _clients(default: int) -> Any:
     said = f"{default}; of a file, ⌊√steps⌋"
     meaning = said_of("laconic.experiments.compare:compare", "clients")
-    return _option(*("--clients", "-N"), panel=SIZES, metavar="N", help=meaning, default=said)
+    return _whole(*("--clients", "-N"), panel=SIZES, metavar="N", help=meaning, default=said)
 
 
 def _rounds(default: int, long: int) -> Any:
     said = f"{default}; where arms return {long}; of a file, all it has"
     meaning = said_of("laconic.experiments.compare:compare", "rounds")
-    return _option(*("--rounds", "-T"), panel=SIZES, metavar="T", help=meaning, default=said)
+    return _whole(*("--rounds", "-T"), panel=SIZES, metavar="T", help=meaning, default=said)
 
 
 Clients = Annotated[int | None, _clients(defaults.CLIENTS)]
@@ -138,8 +187,9 @@ Rounds = Annotated[int | None, _rounds(defaults.ROUNDS, defaults.LONG_ROUNDS)]
 SweptRounds = Annotated[int | None, _rounds(defaults.SWEPT_ROUNDS, defaults.SWEPT_LONG_ROUNDS)]
 Seeds = Annotated[
     int | None,
-    _option(
+    _whole(
         "--seeds",
+        most=limits.MOST_SEEDS,
         panel=SIZES,
         metavar="COUNT",
         help=said_of("laconic.experiments.compare:compare", "seeds"),
@@ -158,8 +208,9 @@ Runtime = Annotated[
 ]
 Jobs = Annotated[
     int,
-    _option(
+    _whole(
         *("--jobs", "-j"),
+        most=limits.MOST_JOBS,
         panel=SIZES,
         metavar="COUNT",
         help=said_of("laconic.experiments.compare:compare", "jobs"),

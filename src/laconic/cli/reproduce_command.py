@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from laconic.cli import sweep
+from laconic.cli import options, sweep
 
 PROFILE = "quick"
 
@@ -66,7 +66,7 @@ def reproduce(
     from laconic.papers.library import read_paper
 
     found = read_paper(paper)
-    wanted = [name.strip() for each in only or () for name in each.split(",") if name.strip()]
+    wanted = options.listed("--only", only, one="cosine")
     chosen = found.under(profile).only(wanted)
     some = f" --only {','.join(wanted)}" if wanted else ""
     folder = out or Path(f"{found.name}-{profile.strip().lower()}")

@@ -10,13 +10,14 @@ from typing import Any
 from laconic import defaults, registry
 from laconic.algorithms import Algorithm
 from laconic.canonical import parts
+from laconic.checks import seen
+from laconic.cli.options import listed
 from laconic.errors import InputError
 from laconic.experiments.compare import prepare
-from laconic.experiments.config import ConfigFile, Experiment, read_toml
+from laconic.experiments.config import ConfigFile, Experiment, read_experiment
 from laconic.experiments.frontier import knobs
-from laconic.experiments.parts import Draft, algorithm_from, as_algorithm, name_of, problem_from
+from laconic.experiments.parts import Draft, algorithm_from, among, as_algorithm, name_of, problem_from
 from laconic.experiments.spec import SpecFile
-from laconic.papers.presets import preset
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def understand(words: Words, *, unless: Unless | None = None) -> Experiment:
     """The experiment that the words ask for; refused with advice where they ask for none."""
     unless = unless or COMPARISON
     overrides = _sorted(words.overrides)
-    file = read_toml(words.problem, SpecFile) if words.problem.lower().endswith(".toml") else None
+    file = read_experiment(words.problem, SpecFile) if words.problem.lower().endswith(".toml") else None
     problem = problem_from(_problem_table(words, file=file, changes=overrides.problem))
     name = name_of(problem, kind="problem")
     chosen = _chosen(words, file=file, unless=unless)
@@ -94,15 +95,9 @@ def _first(*values: Any) -> Any:
 def _chosen(words: Words, *, file: ConfigFile | None, unless: Unless) -> list[Algorithm]:
     """The algorithms asked for, with the settings of the file where it has them and the defaults elsewhere."""
     written = [algorithm_from(table) for table in file.algorithms] if file else []
-    offered = preset(words.preset) if words.preset is not None else written or unless.algorithms()
-    names = [name for given in words.algorithms for name in given.split(",") if name.strip()]
-    if not names:
-        return offered
-    chosen: list[Algorithm] = []
-    for name in names:
-        kind = registry.find("algorithm", name)
-        chosen += [each for each in offered if type(each) is kind] or [as_algorithm(name)]
-    return chosen
+    offered = registry.preset(words.preset) if words.preset is not None else written or unless.algorithms()
+    names = listed("--algorithms", words.algorithms, one="DisKernelUCB")
+    return among(offered, names) if names else offered
 
 
 COMPARISON = Unless(
@@ -198,6 +193,10 @@ def literal(text: str) -> Any:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return _number_or_text(text)
+    except RecursionError:
+        raise InputError(
+            f"--set takes a plain value, a list or a table, got brackets without end: {seen(text)}"
+        ) from None
     return value if isinstance(value, bool | int | float | str | list | dict) else text
 
 

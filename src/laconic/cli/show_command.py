@@ -53,11 +53,23 @@ def _find(name: str) -> list[tuple[Kind, str, Any]]:
 
 
 def _nearest(name: str, every: list[str]) -> str:
+    """What may have been meant: a parameter of something that can be shown, or a name that is nearly the same."""
     from difflib import get_close_matches
 
+    owners = _owners(name)
+    if owners:
+        return f"it is a parameter of {', '.join(owners)}; try laconic show {owners[0]}"
     by_lower = {listed.lower(): listed for listed in reversed(every)}
-    near = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.4)
+    near = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
     return f"did you mean {by_lower[near[0]]}?" if near else "laconic list shows all names"
+
+
+def _owners(name: str) -> list[str]:
+    """What has a parameter of that name."""
+    from laconic import registry
+
+    found = [(listed, registry.find(kind, listed)) for kind in KINDS for listed in registry.names(kind)]
+    return [listed for listed, each in found if name.lower() in map(str.lower, _parameters(each))]
 
 
 def _page(kind: Kind, listed: str, found: Any) -> dict[str, Any]:

@@ -39,16 +39,18 @@ def fetched(address: str, *, path: str = "/status") -> dict[str, Any]:
 
 
 def _lines(found: dict[str, Any]) -> list[str]:
+    from laconic.report.table import Table, wrapped
+
     ready = "ready" if found["ready"] else "not ready"
     lines = [
         f"{found['address']}: {ready}, {found['state']}, up {found['seconds']:,.0f} s",
         f"epoch {found['epoch']}, {found['counters']['syncs']} syncs since the start, "
         f"{found['observations']:,} observations, {found['links']} links",
-        "",
-        f"{'member':20} {'status':10} {'observations':>12}",
     ]
-    lines += [f"{each['name'][:20]:20} {each['status']:10} {each['observations']:12,}" for each in found["members"]]
-    lines += ["", f"{'direction':10} {'phase':22} {'messages':>10} {'bytes':>14}"]
-    for row in found["traffic"]:
-        lines.append(f"{row['direction']:10} {row['phase']:22} {row['messages']:10,} {row['bytes']:14,}")
-    return lines + [f"! {error}" for error in found["errors"]]
+    members = tuple((each["name"], each["status"], f"{each['observations']:,}") for each in found["members"])
+    traffic = tuple(
+        (f"{row['phase']}, {row['direction']}", f"{row['messages']:,}", f"{row['bytes']:,}") for row in found["traffic"]
+    )
+    lines += ["", Table(("member", "status", "observations"), rows=members).text()]
+    lines += ["", Table(("phase and direction", "messages", "bytes"), rows=traffic).text()]
+    return [*map(wrapped, lines[:2]), *lines[2:], *(wrapped(f"! {error}") for error in found["errors"])]

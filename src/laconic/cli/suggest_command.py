@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from laconic import limits
 from laconic.cli import complete
+from laconic.cli.options import whole
 
 if TYPE_CHECKING:
     from laconic.suggestion import Suggestion
@@ -37,17 +39,30 @@ def suggest(
             "--kernel", metavar="NAME", help="The kernel whose scale is chosen.", autocompletion=complete.kernels
         ),
     ] = "Gaussian",
-    clients: Annotated[int, typer.Option("--clients", "-N", metavar="N", help="Clients that learn together.")] = 50,
+    clients: Annotated[
+        int, typer.Option("--clients", "-N", metavar="N", help="Clients that learn together.", **whole())
+    ] = 50,
     traffic: Annotated[
-        int, typer.Option("--traffic", metavar="COUNT", help="Interactions of one client in a day.")
+        int, typer.Option("--traffic", metavar="COUNT", help="Interactions of one client in a day.", **whole())
     ] = 100,
     sample: Annotated[
         int,
         typer.Option(
-            "--sample", metavar="COUNT", help="Random choices of a pilot; of a file, the most rows that are used."
+            "--sample",
+            metavar="COUNT",
+            help="Random choices of a pilot; of a file, the most rows that are used.",
+            **whole(least=FEWEST),
         ),
     ] = SAMPLE,
-    seed: Annotated[int, typer.Option("--seed", metavar="SEED", help="Seed of the pilot and of all draws.")] = 0,
+    seed: Annotated[
+        int,
+        typer.Option(
+            "--seed",
+            metavar="SEED",
+            help="Seed of the pilot and of all draws.",
+            **whole(least=0, most=limits.MOST_SEED),
+        ),
+    ] = 0,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -63,15 +78,12 @@ def suggest(
 
     A problem is sampled as a pilot of uniformly random choices would see it.
     """
-    from laconic.checks import require_whole
     from laconic.cli.display import as_json as to_json
     from laconic.report.table import wrapped
     from laconic.suggestion import suggest as suggest_from
     from laconic.suggestion import suggest_for
     from laconic.suggestion.own_data import is_sample, read_sample
 
-    require_whole("--sample", sample, least=FEWEST)
-    require_whole("--seed", seed, least=0)
     if is_sample(subject):
         read = read_sample(subject, reward=reward)
         found = suggest_from(
@@ -112,7 +124,7 @@ def _keep(found: Suggestion, out: Path) -> list[str]:
     if found.problem is None:
         log = rehearsal(found)
         save_recorded(beside, log.instance(seed=0, clients=1, rounds=log.steps), clients=1, rounds=log.steps)
-        problem, made = str(beside.absolute()), [str(beside)]
-    text = found.to_toml(problem=problem)
+        problem, made = str(beside), [str(beside)]
+    text = found.to_toml(problem=problem, folder=out.parent)
     replace_file(out, lambda path: path.write_text(text, encoding="utf-8"))
     return [str(out), *made]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +11,10 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+
+from laconic import limits
+from laconic.cli.aside import aside, is_terminal
+from laconic.cli.options import whole
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -32,6 +35,7 @@ Jobs = Annotated[
     int | None,
     typer.Option(
         *("--jobs", "-j"),
+        **whole(most=limits.MOST_JOBS),
         metavar="COUNT",
         help="Runs at a time, one core each. [dim]\\[default: as many as there are cores][/]",
         show_default=False,
@@ -70,23 +74,33 @@ class Sweeping:
         """Run, write and say what came of it."""
         from laconic.errors import InputError, LaconicError
         from laconic.experiments.conduct import conduct
-        from laconic.pages.output import write
+        from laconic.experiments.files import locked
+        from laconic.pages.output import require_place, write
         from laconic.report.charts import require_charts
         from laconic.runtimes.jobs import engine
 
         require_charts()
-        where = engine(self.engine, processes=self.jobs, address=self.address)
-        try:
-            with one_interrupt(), watching(quiet=self.quiet) as watch:
-                outcome = conduct(specs, out=self.out, engine=where, watch=watch)
-        except KeyboardInterrupt:
-            stopped(self.out)
-        if outcome.absent and not outcome.panels and not outcome.failures:
-            raise InputError("; ".join(each.why for each in outcome.absent))
-        files = write(outcome, out=self.out, subject=subject)
-        self._say(outcome, files=files, with_claims=subject.with_claims)
+        require_place(self.out)
+        where = engine(self.engine, jobs=self.jobs, address=self.address)
+        with locked(self.out):
+            try:
+                with one_interrupt(), watching(quiet=self.quiet) as watch:
+                    outcome = conduct(specs, out=self.out, engine=where, watch=watch)
+            except KeyboardInterrupt:
+                stopped(self.out)
+            if outcome.absent and not outcome.panels and not outcome.failures:
+                raise InputError("; ".join(each.why for each in outcome.absent))
+            if not self.quiet:
+                aside(f"writing the report into {self.out}")
+            files: list[Path] = []
+            try:
+                files = write(outcome, out=self.out, subject=subject)
+            finally:  # what has run is shown also where it could not be written
+                self._say(outcome, files=files, with_claims=subject.with_claims)
         if outcome.failures:
             raise LaconicError(f"{len(outcome.failures)} runs failed, the first with: {outcome.failures[0].why}")
+        if outcome.unkept:
+            raise LaconicError(f"not all could be kept: {outcome.unkept[0]}; make room and run it again")
 
     def _say(self, outcome: Outcome, *, files: Sequence[Path], with_claims: bool) -> None:
         from laconic.report.table import wrapped
@@ -105,28 +119,32 @@ class Sweeping:
             typer.echo(f"\n{wrapped(text)}")
         for each in outcome.absent:
             typer.echo(f"\nnot run: {each.why}")
-        typer.echo(f"\nreport: {files[0]} (and {len(files) - 1} files beside it)")
+        if files:
+            typer.echo(f"\nreport: {files[0]} (and {len(files) - 1} files beside it)")
 
 
 def stopped(out: Path) -> NoReturn:
     """Say what stopping means, and end."""
-    typer.echo(f"stopped; finished runs are kept in {out}, and the same command goes on from there", err=True)
+    aside(f"stopped; finished runs are kept in {out}, and the same command goes on from there")
     raise typer.Exit(INTERRUPTED) from None
 
 
 @contextmanager
 def one_interrupt() -> Iterator[None]:
-    """The first Ctrl-C stops the sweep; a second one would disturb the clearing up."""
+    """The first Ctrl-C or SIGTERM stops the sweep; a second one would disturb the clearing up."""
+    both = (signal.SIGINT, signal.SIGTERM)
 
     def stop(*_: object) -> None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        for each in both:
+            signal.signal(each, signal.SIG_IGN)
         raise KeyboardInterrupt
 
-    before = signal.signal(signal.SIGINT, stop)
+    before = {each: signal.signal(each, stop) for each in both}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def _plain(outcome: Outcome, *, files: Sequence[Path], with_claims: bool) -> dict[str, Any]:
@@ -207,7 +225,7 @@ def watching(*, quiet: bool) -> Iterator[Watch]:
 
     if quiet:
         yield silent
-    elif sys.stderr.isatty():
+    elif is_terminal():
         with _live() as watch:
             yield watch
     else:
@@ -218,7 +236,7 @@ def _line(step: Step) -> None:
     """One plain line on stderr for what readers of a log want to know."""
     text = describe(step)
     if text:
-        typer.echo(text, err=True)
+        aside(text)
 
 
 def describe(step: Step) -> str:
@@ -234,8 +252,8 @@ def describe(step: Step) -> str:
             return f"not run: {why}"
         case Estimate(seconds, runs, slots):
             return f"estimated time: {duration(seconds)} for {runs:,} runs, {slots} at a time"
-        case Begun(part, total, known):
-            return f"{part}: {total:,} runs{f', {len(known):,} of them there already' if known else ''}"
+        case Begun(_, total, known):
+            return f"{stage(step)}: {total:,} runs{f', {len(known):,} of them there already' if known else ''}"
         case Failed(task, why):
             return f"failed: {task.algorithm['name']} on {task.problem['name']}, seed {task.seed}: {why}"
         case Finished():
@@ -243,12 +261,19 @@ def describe(step: Step) -> str:
     return ""
 
 
+def stage(step: Begun) -> str:
+    """What a part of a job is called, with its place among those that the job has."""
+    if len(step.stages) < 2:
+        return step.part
+    return f"stage {step.stages.index(step.part) + 1} of {len(step.stages)}, {step.part}"
+
+
 def _finished(step: Finished) -> str:
     from laconic.experiments.naming import duration, setting, variant
     from laconic.report.table import amount, number
 
     row, width = step.row, len(str(step.total))
-    left = "" if step.left is None else f"; {duration(step.left)} left"
+    left = "" if step.left is None else f"; {duration(step.left)} left in all"
     who = " ".join(filter(None, (row.algorithm, variant(row.params), setting(row.params))))
     return (
         f"[{step.done:{width}}/{step.total}] {step.task.problem['name']}: {who}, "
@@ -300,7 +325,7 @@ class _Screen:
     def _begin(self, step: Begun) -> None:
         from laconic.experiments.conduct import GRID
 
-        self.bars.update(self.bar, description=step.part, total=step.total, completed=len(step.known), left="")
+        self.bars.update(self.bar, description=stage(step), total=step.total, completed=len(step.known), left="")
         self.in_grid = step.part == GRID  # other parts have other sizes or settings: not for this table
         for task, row in step.known if self.in_grid else ():
             self.so_far.add(task, row)
@@ -311,7 +336,7 @@ class _Screen:
         from laconic.cli.display import rich_table
         from laconic.experiments.naming import duration
 
-        left = "" if step.left is None else f"{duration(step.left)} left"
+        left = "" if step.left is None else f"{duration(step.left)} left in all"
         self.bars.update(self.bar, completed=step.done, left=left)
         if self.in_grid:
             self.so_far.add(step.task, step.row)
@@ -319,14 +344,20 @@ class _Screen:
             self.live.update(Group(rich_table(self.so_far.table()), self.bars))
 
 
+def _bars() -> Progress:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    bar = BarColumn(bar_width=None)  # as wide as there is room, so that words beside it stay whole
+    columns = (TextColumn("{task.description}"), bar, MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, TextColumn("{task.fields[left]}"))
+
+
 @contextmanager
 def _live() -> Iterator[Watch]:
     from rich.console import Console
     from rich.live import Live
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    bars = Progress(*columns, TextColumn("{task.fields[left]}"))
+    bars = _bars()
     bar = bars.add_task("", total=None, left="")
     with Live(bars, console=Console(stderr=True), transient=True, refresh_per_second=4) as live:
         yield _Screen(live, bars=bars, bar=bar).watch

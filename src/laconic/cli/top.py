@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from laconic.cli.options import number
+
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.table import Table
+
+    from laconic.report.table import Table
 
 WHYS = {"flush": "flushed", "trigger": "trigger fired", "asked": "asked"}
 MEMBERS, EXCHANGES = 20, 10
@@ -18,7 +21,9 @@ MEMBERS, EXCHANGES = 20, 10
 
 def top(
     address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The coordinator's HTTP address.")],
-    every: Annotated[float, typer.Option("--every", metavar="SECONDS", help="How often it is looked at.")] = 1.0,
+    every: Annotated[
+        float, typer.Option("--every", metavar="SECONDS", help="How often it is looked at.", **number())
+    ] = 1.0,
     once: Annotated[bool, typer.Option("--once", help="Show it once and exit.")] = False,
 ) -> None:
     """Watch a federation: members, exchanges and why, bytes, rewards and last errors, until Ctrl-C.
@@ -62,8 +67,10 @@ def shown(view: dict[str, Any]) -> RenderableType:
     from rich.console import Group
     from rich.text import Text
 
+    from laconic.cli.display import rich_table
+
     parts = [Text(line) for line in _head(view)]
-    tables = [_members(view), _exchanges(view), _traffic(view)]
+    tables = [rich_table(each) for each in (_members(view), _exchanges(view), _traffic(view))]
     return Group(*parts, *tables, *(Text(f"! {error}", style="red") for error in view["errors"]))
 
 
@@ -84,42 +91,39 @@ def _head(view: dict[str, Any]) -> list[str]:
     ]
 
 
-def _table(*columns: str, right: tuple[str, ...]) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for name in columns:
-        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
-    return table
-
-
 def _members(view: dict[str, Any]) -> Table:
-    from rich.text import Text
+    from laconic.report.table import NOTHING, Table
 
-    table = _table("member", "status", "observations", "mean reward", right=("observations", "mean reward"))
-    for each in view["members"][:MEMBERS]:
-        style = "green" if each["status"] == "present" else "yellow"
-        mean = "–" if each["mean"] is None else f"{each['mean']:.3g}"
-        table.add_row(Text(each["name"]), Text(each["status"], style=style), f"{each['observations']:,}", mean)
-    if len(view["members"]) > MEMBERS:
-        table.add_row(f"and {len(view['members']) - MEMBERS} more")
-    return table
+    rows = tuple(
+        (each["name"], each["status"], f"{each['observations']:,}", NOTHING if mean is None else f"{mean:.3g}")
+        for each in view["members"][:MEMBERS]
+        for mean in (each["mean"],)
+    )
+    more = len(view["members"]) - MEMBERS
+    rows += ((f"and {more} more", "", "", ""),) if more > 0 else ()
+    return Table(("member", "status", "observations", "mean reward"), rows=rows, ranks=(0, 0, 1, 2))
 
 
 def _exchanges(view: dict[str, Any]) -> Table:
-    from rich.text import Text
+    from laconic.report.table import Table
 
-    table = _table("when", "no.", "why", "what came of it", "bytes", right=("no.", "bytes"))
-    for each in view["exchanges"][:EXCHANGES]:
-        why = f"{each['member'] or 'a member that is gone'}: {WHYS[each['why']]}"
-        when = time.strftime("%H:%M:%S", time.localtime(each["time"]))
-        table.add_row(when, f"{each['number']}", Text(why), Text(each["result"]), f"{each['bytes']:,}")
-    return table
+    rows = tuple(
+        (
+            f"{each['member'] or 'a member that is gone'}: {WHYS[each['why']]}",
+            time.strftime("%H:%M:%S", time.localtime(each["time"])),
+            f"{each['number']}",
+            each["result"],
+            f"{each['bytes']:,}",
+        )
+        for each in view["exchanges"][:EXCHANGES]
+    )
+    return Table(("why", "when", "no.", "what came of it", "bytes"), rows=rows, ranks=(0, 2, 3, 1, 0))
 
 
 def _traffic(view: dict[str, Any]) -> Table:
-    table = _table("direction", "phase", "messages", "bytes", right=("messages", "bytes"))
-    for row in view["traffic"]:
-        table.add_row(row["direction"], row["phase"], f"{row['messages']:,}", f"{row['bytes']:,}")
-    return table
+    from laconic.report.table import Table
+
+    rows = tuple(
+        (f"{row['phase']}, {row['direction']}", f"{row['messages']:,}", f"{row['bytes']:,}") for row in view["traffic"]
+    )
+    return Table(("phase and direction", "messages", "bytes"), rows=rows, ranks=(0, 1, 0))

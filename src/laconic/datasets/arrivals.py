@@ -26,6 +26,7 @@ from laconic.datasets.layout import short
 from laconic.datasets.streams import GZIP, ZIP, content_hash, head, magic, opened
 from laconic.datasets.triples import read_triples
 from laconic.errors import OutputError, ProblemError
+from laconic.paths import is_file, is_there, own_path
 
 CHUNK = 1 << 17
 TIMEOUT = 60  # seconds without a byte
@@ -99,7 +100,7 @@ def fetch(name: str, *, accept_licence: bool = False, mirror: str | None = None,
 
 def import_file(name: str, file: str | Path, *, accept_licence: bool = False) -> Arrival:
     """Copy a file that was got by other means into the cache, once it has proved to be the publisher's."""
-    path = Path(file).expanduser()
+    path = own_path("file", file)
     dataset = edition_of(name, path)
     _require_acceptance(dataset, accept_licence)
     zipped = magic(Source(path)).startswith(ZIP)
@@ -182,9 +183,9 @@ def _append(copy: BinaryIO, block: bytes) -> None:
 def edition_of(name: str, file: str | Path) -> Dataset:
     """Which data set a file belongs to, where a name stands for several."""
     candidates = editions(name)
-    path = Path(file).expanduser()
-    if not path.is_file():
-        raise ProblemError(f"{path} is a folder; try one of the files in it" if path.exists() else f"no file {path}")
+    path = own_path("file", file)
+    if not is_file(path):
+        raise ProblemError(f"{path} is a folder; try one of the files in it" if is_there(path) else f"no file {path}")
     if len(candidates) == 1:
         return candidates[0]
     if magic(Source(path)).startswith(ZIP):

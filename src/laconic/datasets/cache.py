@@ -15,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from laconic.datasets.extras import absent_packages, extra
 from laconic.datasets.known import Dataset, Part, editions
 from laconic.errors import OutputError, ProblemError
+from laconic.paths import is_file, own_path
 
 DATA = "LACONIC_DATA"
 CACHE = "LACONIC_CACHE"
@@ -48,7 +49,7 @@ class Found:
 def data_dir() -> Path:
     """Where data sets lie: ``LACONIC_DATA``, or else the platform's cache folder."""
     given = os.environ.get(DATA)
-    return Path(given).expanduser() if given else _cache_root() / "data"
+    return own_path(DATA, given) if given else _cache_root() / "data"
 
 
 def prepared_dir() -> Path | None:
@@ -80,9 +81,9 @@ def find_part(dataset: Dataset, part: Part) -> Source | None:
     for name in part.names:
         for ending in PACKED:
             path = folder / f"{name}{ending}"
-            if path.is_file():
+            if is_file(path):
                 return Source(path)
-    if dataset.archive is None or not (folder / dataset.archive).is_file():
+    if dataset.archive is None or not is_file(folder / dataset.archive):
         return None
     return member_of(folder / dataset.archive, part.file)
 
@@ -171,4 +172,4 @@ def install(made: Path, name: str) -> Path:
 
 def _cache_root() -> Path:
     given = os.environ.get(CACHE)
-    return Path(given).expanduser() if given else Path(extra("platformdirs").user_cache_dir("laconic", appauthor=False))
+    return own_path(CACHE, given) if given else Path(extra("platformdirs").user_cache_dir("laconic", appauthor=False))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import zipfile
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +18,7 @@ from laconic.errors import OutputError, ProblemError
 
 Arrays = Mapping[str, NDArray[Any]]
 FORMAT = 1
+NAMES = "names"  # the member that says which others there are
 
 
 def prepared(
@@ -69,15 +69,17 @@ def _hash(path: str, size: int, time: int) -> str:
 def _read(path: Path) -> Arrays | None:
     try:
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile):
-        return None  # never made, or damaged: made anew either way
+            held = {name: archive[name] for name in archive.files}
+    except Exception:  # never made, or damaged, which surfaces as a dozen types: made anew either way
+        return None
+    names = held.pop(NAMES, None)  # contents have checksums of their own, names have not
+    return held if names is not None and names.tolist() == sorted(held) else None
 
 
 def _write(path: Path, arrays: Arrays) -> None:
     try:
         with workshop(path.parent) as place:
-            named: dict[str, Any] = dict(arrays)
+            named: dict[str, Any] = {**arrays, NAMES: np.array(sorted(arrays))}
             np.savez(place / path.name, allow_pickle=False, **named)
             (place / path.name).replace(path)
     except (OutputError, OSError):

@@ -6,16 +6,17 @@ import io
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from laconic.arrays import Floats
+from laconic.checks import MOST, first_non_finite
 from laconic.datasets.cache import Source, zip_members
 from laconic.datasets.layout import SEPARATORS, SPOKEN, first_lines, listed, numbered_rows, short, split, to_number
 from laconic.datasets.streams import ZIP, head, magic, opened
 from laconic.errors import ProblemError
+from laconic.paths import is_there, own_path
 
 Codes = NDArray[np.int32]
 
@@ -56,8 +57,8 @@ class Shape:
 
 def own_source(file: str) -> Source:
     """A user's table as a source: of a zip archive its only member."""
-    path = Path(file).expanduser()
-    if not path.exists():
+    path = own_path("file", file)
+    if not is_there(path):
         raise ProblemError(f"there is no file {path}")
     if not magic(Source(path)).startswith(ZIP):
         return Source(path)
@@ -67,12 +68,13 @@ def own_source(file: str) -> Source:
     return Source(path, member=members[0])
 
 
-def sniff_table(source: Source) -> tuple[str, list[list[str]]]:
-    """The separator, and the fields of the first two lines that are not blank."""
+def sniff_table(source: Source, *, single: bool = False) -> tuple[str, list[list[str]]]:
+    """The separator, and the fields of the first two lines that are not blank; one column will do where one may."""
     lines = [line for line in first_lines(head(source), label=str(source)) if line.strip()][:2]
     if not lines:
         raise ProblemError(f"{source} is empty; try a table with one row for each example")
-    separator = next((each for each in SEPARATORS if len(split(lines[0], each)) > 1), None)
+    alone = "," if single else None
+    separator = next((each for each in SEPARATORS if len(split(lines[0], each)) > 1), alone)
     if separator is None:
         raise ProblemError(f"{source}:1: one field only in {short(lines[0])}; try commas or tabs between fields")
     return separator, [[field.strip() for field in split(line, separator)] for line in lines]
@@ -94,9 +96,14 @@ def column_at(column: str | int, names: Sequence[str], *, header: bool, label: s
     raise ProblemError(f"{label} has no column {column!r}; try one of {hint}")
 
 
-def read_table(sources: Sequence[Source], *, shape: Shape, names: Sequence[str]) -> list[Column]:
-    """The used columns of one or more files of equal shape, one below the other."""
-    columns = {place: _Growing(names[place], words=place in shape.words) for place in shape.used}
+def read_table(
+    sources: Sequence[Source], *, shape: Shape, names: Sequence[str], advice: str = ", or categorical='{name}'"
+) -> list[Column]:
+    """The used columns of one or more files of equal shape, one below the other.
+
+    ``advice`` is what else may help, beside mending the file, where a column holds both numbers and words.
+    """
+    columns = {place: _Growing(names[place], words=place in shape.words, advice=advice) for place in shape.used}
     for source in sources:
         count = 0
         for lines, block in _blocks(source, shape):
@@ -132,8 +139,9 @@ def _check_width(fields: Sequence[str], *, shape: Shape, where: str) -> None:
 class _Growing:
     """A column while it is read: its first value says whether it holds numbers or words, and it never holds both."""
 
-    def __init__(self, name: str, *, words: bool) -> None:
+    def __init__(self, name: str, *, words: bool, advice: str) -> None:
         self._name = name
+        self._advice = advice.format(name=name)
         self._mixes = words  # numbers are welcome among the words
         self._numbers = not words
         self._blocks: list[Floats] = []
@@ -167,9 +175,16 @@ class _Growing:
             odd = values.index(None)
             raise ProblemError(
                 f"{label}:{lines[odd]}: column {self._name} is {short(texts[odd])}, not a number;"
-                f" try mending the line, or categorical='{self._name}'"
+                f" try mending the line{self._advice}"
             )
-        return np.array(values, dtype=np.float64)
+        found = np.array(values, dtype=np.float64)
+        large = first_non_finite(found)
+        if large is not None:
+            raise ProblemError(
+                f"{label}:{lines[large[0]]}: column {self._name} is {short(texts[large[0]])};"
+                f" try numbers below {MOST:g} in size"
+            )
+        return found
 
     def _numbered(self, texts: list[str], *, lines: Sequence[int], label: str) -> Codes:
         fresh = [text for text in dict.fromkeys(texts) if text not in self._known]
@@ -178,7 +193,7 @@ class _Growing:
             word = next(iter(self._known), fresh[0])
             raise ProblemError(
                 f"{label}:{lines[texts.index(odd)]}: column {self._name} is the number {odd} here, but {short(word)}"
-                f" before; try mending the file, or categorical='{self._name}'"
+                f" before; try mending the file{self._advice}"
             )
         self._known |= {text: len(self._known) + n for n, text in enumerate(fresh)}
         return np.array([self._known[text] for text in texts], dtype=np.int32)

@@ -14,10 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.arrays import Floats
+from laconic.checks import MOST, first_non_finite
 from laconic.datasets.cache import Source, zip_members
 from laconic.datasets.layout import ROLES, SPACE, Layout, named_columns, rows, short, sniff_layout, to_number
 from laconic.datasets.streams import ZIP, head, magic, opened
 from laconic.errors import ProblemError
+from laconic.paths import is_there, own_path
 
 Codes = NDArray[np.int32]
 
@@ -59,8 +61,8 @@ class _LookCloserError(Exception):
 
 def ratings_source(file: str | Path) -> Source:
     """A user's file as a source: of a zip archive the member that holds the ratings."""
-    path = Path(file).expanduser()
-    if not path.exists():
+    path = own_path("file", file)
+    if not is_there(path):
         raise ProblemError(f"there is no file {path}")
     if not magic(Source(path)).startswith(ZIP):
         return Source(path)
@@ -87,7 +89,7 @@ def read_triples(source: Source, *, columns: str | None = None) -> Triples:
 
 def _gather(blocks: Iterable[_Block], *, source: Source, style: str) -> Triples:
     users, items = _Numbering(), _Numbering()
-    parts = [(users(user), items(item), ratings) for user, item, ratings in blocks]
+    parts = [(users(user), items(item), ratings) for user, item, ratings in _checked(blocks, source=source)]
     if not parts:
         raise ProblemError(f"{source} holds no rating; try a file with a user, an item and a rating a line")
     return Triples(
@@ -113,6 +115,30 @@ class _Numbering:
         known = self._codes
         codes = np.fromiter((known.setdefault(name.strip(), len(known)) for name in column.names), dtype=np.int32)
         return codes if column.index is None else codes[column.index]
+
+
+def _checked(blocks: Iterable[_Block], *, source: Source) -> Iterator[_Block]:
+    """The blocks as they are; whatever the format, a rating has a user, an item, and a value whose square is finite."""
+    done = 0
+    for users, items, ratings in blocks:
+        for role, column in (("user", users), ("item", items)):
+            place = _first_without_name(column)
+            if place is not None:
+                raise ProblemError(f"{source}: rating {done + place + 1} has no {role}")
+        odd = first_non_finite(ratings)
+        if odd is not None:
+            number, value = done + odd[0] + 1, ratings[odd]
+            raise ProblemError(f"{source}: rating {number} is {value}; try finite numbers below {MOST:g} in size")
+        yield users, items, ratings
+        done += len(ratings)
+
+
+def _first_without_name(column: _Column) -> int | None:
+    empty = [place for place, name in enumerate(column.names) if not name.strip()]
+    if not empty or column.index is None:
+        return min(empty, default=None)
+    rows = np.isin(column.index, empty)
+    return int(np.argmax(rows)) if rows.any() else None
 
 
 # Tables of text: a fast reader for files in good order, a careful one that finds the line where they are not.
@@ -202,8 +228,8 @@ def _block(triples: Sequence[tuple[str, str, float]]) -> _Block:
 # JSON lines
 
 
-#: What a line raises that is not JSON, or not text at all.
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError)
+#: What a line raises that is not JSON, or not text at all, or brackets within brackets without end.
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 def _json_blocks(source: Source, start: bytes, columns: str | None) -> Iterator[_Block]:
@@ -286,10 +312,6 @@ def _parquet_block(arrays: list[Any], *, source: Source, done: int) -> _Block:
             row = int(np.argmax(array.is_null().to_numpy(zero_copy_only=False)))
             raise ProblemError(f"{source}: row {done + row + 1} has no {role}")
     values = _parquet_numbers(ratings, source=source)
-    finite = np.isfinite(values)
-    if not finite.all():
-        row = int(np.argmin(finite))
-        raise ProblemError(f"{source}: row {done + row + 1}: rating {values[row]} is not a number")
     return _parquet_names(users), _parquet_names(items), values
 
 

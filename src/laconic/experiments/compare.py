@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from laconic import registry
 from laconic.algorithms import Algorithm
-from laconic.checks import require_one_of, require_whole
+from laconic.checks import require_one_of, require_seed, require_sizes, require_whole, seen
 from laconic.defaults import ALGORITHMS, CLIENTS, PROBLEM, RUNTIME, SEEDS
 from laconic.defaults import rounds as usual_rounds
-from laconic.errors import InputError
+from laconic.errors import InputError, LaconicError
 from laconic.experiments.config import Experiment
+from laconic.experiments.files import locked
 from laconic.experiments.folder import Folder
 from laconic.experiments.grid import expand, params
-from laconic.experiments.parts import AlgorithmLike, ProblemLike, as_algorithm, as_problem, name_of
+from laconic.experiments.notebook import usual_watch
+from laconic.experiments.parts import AlgorithmLike, ProblemLike, among, as_algorithm, as_problem, name_of
 from laconic.experiments.results import Results
-from laconic.experiments.runner import Event, Failed, Sweep, Watch, silent
+from laconic.experiments.runner import Sweep, Watch, silent
 from laconic.experiments.tasks import Store, Task, tasks_of
-from laconic.kernels import require_positive_definite
+from laconic.limits import MOST_SEEDS
 from laconic.problems.base import Problem
 from laconic.problems.rounds import check_round
 from laconic.runtimes import RUNTIMES
 from laconic.runtimes.asking import stand_in
 from laconic.runtimes.jobs import engine
+from laconic.runtimes.meeting import require_kernel, require_within
 
-SAMPLE = 100  # arms on which a kernel is tried before anything runs
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class Interrupted(KeyboardInterrupt):
@@ -37,10 +44,19 @@ class Interrupted(KeyboardInterrupt):
         self.results = results
 
 
+class Incomplete(LaconicError):
+    """Some runs of a comparison failed, or could not be kept; ``results`` holds those that finished."""
+
+    def __init__(self, why: str, *, results: Results) -> None:
+        super().__init__(why)
+        self.results = results
+
+
 def compare(
-    algorithms: AlgorithmLike | Iterable[AlgorithmLike] = ALGORITHMS,
+    algorithms: AlgorithmLike | Iterable[AlgorithmLike] | None = None,
     *,
     problem: ProblemLike = PROBLEM,
+    preset: str | None = None,
     clients: int | None = None,
     rounds: int | None = None,
     seeds: int | Iterable[int] = SEEDS,
@@ -51,21 +67,25 @@ def compare(
 ) -> Results:
     """Run every setting of every algorithm on every seed of a problem, and gather the results.
 
-    Where ``clients`` or ``rounds`` is None, a file of steps decides, or the defaults of ``laconic compare`` do.
-    `laconic.preset` has the algorithms with the settings of the paper. With ``out`` the same call goes on where an
-    earlier one was stopped or killed; a folder with other results is refused. With ``jobs`` above 1, classes that a
-    notebook defines are played in other processes too. Ctrl-C raises `Interrupted`, which carries the finished runs.
+    Where ``clients`` or ``rounds`` is None, a file of steps decides, or the defaults of ``laconic compare`` do. With
+    ``out`` the same call goes on where an earlier one was stopped or killed; a folder with other results, or one that
+    another comparison is writing to, is refused. With ``jobs`` above 1, classes that a notebook defines are played in
+    other processes too. Ctrl-C raises `Interrupted`, and a run that fails or a disk that is full `Incomplete`, once the
+    others are done: both carry the finished runs.
 
     Args:
         algorithms: Algorithms as values, classes or names, one or several, grids inside where several values are to be
-            tried.
+            tried. None: those of ``laconic compare``.
         problem: What is played: a value, a name that laconic list shows, or the path of an .npz file.
+        preset: A paper, such as li2022, whose algorithms have its settings: all of them, or those that are named. None:
+            settings are the defaults.
         clients: Clients N that learn together, from 1.
         rounds: Rounds T, from 1; every client acts once in each.
         seeds: How many seeds, 0, 1, … (in Python also which). On each, all algorithms meet the same arms and noise.
         runtime: What moves the messages: lockstep, or loopback, which is slower and encodes every message.
         jobs: Runs at a time, one core each, from 1. In Python None takes all cores.
-        progress: Called with every event of the comparison as it happens.
+        progress: Called with every event of the comparison as it happens; without it a notebook shows a bar, and other
+            places nothing.
         out: Folder that keeps every finished run at once; None: nothing is written.
 
     Examples:
@@ -76,8 +96,25 @@ def compare(
         >>> [group.label for group in results.groups]
         ['DisKernelUCB gamma=0.1', 'DisKernelUCB gamma=1']
     """
-    experiment = prepare(algorithms, problem=problem, clients=clients, rounds=rounds, seeds=seeds, runtime=runtime)
-    return played(experiment, jobs=jobs, out=out, progress=progress or silent)
+    settings = _offered(algorithms, preset=preset)
+    experiment = prepare(settings, problem=problem, clients=clients, rounds=rounds, seeds=seeds, runtime=runtime)
+    return played(experiment, jobs=jobs, out=out, progress=progress or usual_watch())
+
+
+def _offered(
+    algorithms: AlgorithmLike | Iterable[AlgorithmLike] | None, *, preset: str | None
+) -> AlgorithmLike | Iterable[AlgorithmLike]:
+    """The algorithms asked for, with the settings of a paper where one is named."""
+    if preset is None:
+        return ALGORITHMS if algorithms is None else algorithms
+    if not isinstance(preset, str):
+        raise InputError(f"preset must be the name of a paper, not {seen(preset)}; try preset='li2022'")
+    offered = registry.preset(preset)
+    return offered if algorithms is None else among(offered, _listed(algorithms))
+
+
+def _listed(algorithms: AlgorithmLike | Iterable[AlgorithmLike]) -> Iterable[AlgorithmLike]:
+    return algorithms if isinstance(algorithms, Iterable) and not isinstance(algorithms, str) else [algorithms]
 
 
 def played(
@@ -89,29 +126,17 @@ def played(
     traced: bool = False,
 ) -> Results:
     """The results of an experiment; ``traced`` runs are made again, and told with all that happened in them."""
-    where = engine(processes=jobs)
-    made = Comparison.of(experiment, out=out)
-    sweep = Sweep(made.store, engine=where, watch=_strict(progress), closely=True, traced=traced)
-    try:
-        made.complete(sweep)
-    except KeyboardInterrupt:
-        raise Interrupted(made.kept(sweep)) from None
-    results = made.kept(sweep)
-    if made.folder is not None:
-        certificates = results.plot_certificates() if results.is_certified else None
-        made.folder.draw(results.plot(), certificates=certificates)
+    where = engine(jobs=jobs)
+    with Comparison.opened(experiment, out=out) as made:
+        sweep = Sweep(made.store, engine=where, watch=progress, closely=True, traced=traced)
+        try:
+            made.complete(sweep)
+        except KeyboardInterrupt:
+            raise Interrupted(made.kept(sweep)) from None
+        results = made.kept(sweep)
+        made.draw(sweep, results.plot, results.plot_certificates if results.is_certified else None)
+        made.require_complete(sweep)
     return results
-
-
-def _strict(progress: Watch) -> Watch:
-    """A run that fails ends a comparison; what has finished is kept."""
-
-    def watch(event: Event) -> None:
-        progress(event)
-        if isinstance(event, Failed):
-            raise event.error
-
-    return watch
 
 
 @dataclass(frozen=True)
@@ -124,14 +149,18 @@ class Comparison:
     folder: Folder | None
 
     @classmethod
-    def of(cls, experiment: Experiment, *, out: str | PathLike[str] | None) -> Comparison:
-        """All that can be refused is refused here."""
+    @contextmanager
+    def opened(cls, experiment: Experiment, *, out: str | PathLike[str] | None) -> Iterator[Comparison]:
+        """The comparison, with its folder to itself until it is done; all that can be refused is refused here."""
         about = try_out(experiment)
-        folder = None if out is None else Folder(Path(out), experiment=experiment)
-        tasks = tasks_of(experiment, name=about.problem, dim=about.dim, kept=folder is not None)
-        if folder is not None:
+        tasks = tasks_of(experiment, name=about.problem, dim=about.dim, kept=out is not None)
+        if out is None:
+            yield cls(experiment, about=about, tasks=tasks, folder=None)
+            return
+        with locked(Path(out)):
+            folder = Folder(Path(out), experiment=experiment)
             folder.begin(tasks)
-        return cls(experiment, about=about, tasks=tasks, folder=folder)
+            yield cls(experiment, about=about, tasks=tasks, folder=folder)
 
     @property
     def store(self) -> Store:
@@ -147,8 +176,26 @@ class Comparison:
         """The runs that have finished, left together in the folder where there is one."""
         results = sweep.results(self.tasks, about=self.about)
         if self.folder is not None:
-            self.folder.save(results)
+            with sweep.noting_losses():
+                self.folder.save(results)
         return results
+
+    def draw(self, sweep: Sweep, plot: Callable[[], Figure], certificates: Callable[[], Figure] | None = None) -> None:
+        """Leave figures in the folder, where there is one and anything to draw."""
+        if self.folder is not None and sweep.rows:
+            with sweep.noting_losses():
+                self.folder.draw(plot(), certificates=None if certificates is None else certificates())
+
+    def require_complete(self, sweep: Sweep) -> None:
+        """Say what failed and what could not be kept, with all that finished."""
+        results = sweep.results(self.tasks, about=self.about)
+        for failed in sweep.failures:
+            if not results.rows:
+                raise failed.error
+            first = f"the first ({failed.task.label}, seed {failed.task.seed}) with: {failed.why}"
+            raise Incomplete(f"{len(sweep.failures)} of {len(self.tasks)} runs failed, {first}", results=results)
+        for lost in sweep.unkept:
+            raise Incomplete(f"not all could be kept: {lost}; make room and run it again", results=results)
 
 
 def prepare(
@@ -161,8 +208,7 @@ def prepare(
     runtime: str,
 ) -> Experiment:
     """The experiment that was asked for, names resolved and grids unfolded; refused where it makes no sense."""
-    candidates = algorithms if isinstance(algorithms, Iterable) and not isinstance(algorithms, str) else [algorithms]
-    settings = [single for each in candidates for _, single in expand(as_algorithm(each))]
+    settings = [single for each in _listed(algorithms) for _, single in expand(as_algorithm(each))]
     require_one_of("runtime", runtime, choices=tuple(RUNTIMES))
     resolved = as_problem(problem)
     n, t = _sizes(resolved, clients=clients, rounds=rounds)
@@ -182,21 +228,20 @@ def _sizes(problem: Problem, *, clients: int | None, rounds: int | None) -> tupl
         clients, rounds = limits(clients, rounds)
     clients = CLIENTS if clients is None else clients
     rounds = usual_rounds(name_of(problem, kind="problem")) if rounds is None else rounds
-    require_whole("clients", clients, least=1)
-    require_whole("rounds", rounds, least=1)
+    require_sizes(clients=clients, rounds=rounds)
     assert clients is not None and rounds is not None
     return int(clients), int(rounds)
 
 
 def _seeds(seeds: int | Iterable[int]) -> tuple[int, ...]:
     if not isinstance(seeds, Iterable):
-        require_whole("seeds", seeds, least=1)
+        require_whole("seeds", seeds, least=1, most=MOST_SEEDS)
         return tuple(range(seeds))
     listed = tuple(seeds)
     for seed in listed:
-        require_whole("a seed", seed, least=0)
+        require_seed("every one of seeds", seed)
     if not listed or len(set(listed)) < len(listed):
-        raise InputError(f"seeds must be a count, or different whole numbers, got {list(listed)!r}")
+        raise InputError(f"seeds must be a count, or different whole numbers, got {seen(list(listed))}")
     return tuple(int(seed) for seed in listed)
 
 
@@ -218,12 +263,10 @@ def try_out(experiment: Experiment) -> Results:
         seed=experiment.seeds[0], clients=experiment.clients, rounds=experiment.rounds
     )
     first = check_round(instance.round(0), index=0, clients=experiment.clients, dim=instance.dim)
-    arms = first.arms.reshape(-1, instance.dim) if first.mask is None else first.arms[first.mask]
     for algorithm in experiment.algorithms:
-        stand_in(algorithm).plan(instance.dim)
-        kernel = getattr(algorithm, "kernel", None)
-        if kernel is not None:
-            require_positive_definite(kernel, arms[:SAMPLE])
+        plan = stand_in(algorithm).plan(instance.dim)
+        require_kernel(algorithm, first)
+        require_within(plan, first, index=0)
     return Results(
         problem=name_of(experiment.problem, kind="problem"),
         problem_params=params(experiment.problem),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from laconic.datasets.cache import MissingData
 from laconic.datasets.extras import MissingExtra
+from laconic.errors import OutputError
 from laconic.experiments.compare import try_out
 from laconic.experiments.config import Experiment
 from laconic.experiments.folder import RUNS
@@ -85,11 +86,12 @@ class Panel:
 
 @dataclass(frozen=True)
 class Outcome:
-    """All experiments of a sweep: those that ran, those that could not, and single runs that failed."""
+    """All experiments of a sweep: what ran, what could not, and single runs that failed or were not kept."""
 
     panels: tuple[Panel, ...]
     absent: tuple[Absent, ...] = ()
     failures: tuple[Failed, ...] = ()
+    unkept: tuple[OutputError, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,11 +114,17 @@ def conduct(specs: Sequence[Spec], *, out: Path, engine: Engine, watch: Watch = 
     sweep = Sweep(store, engine=engine, watch=watch)
     about = {each.spec.name: each.about for each in opened}
     tasks = [task for each in opened for task in each.tasks]
+    missing = [task for task in tasks if not store.has(task)]
+    small, varied = smaller(missing), [task for each in opened for task in _stand_ins(each)]
+    asked = {TIMING: bool(small), GRID: True, SENSITIVITY: bool(varied)}
+    stages = tuple(part for part, wanted in asked.items() if wanted)
     with engine.session():
-        _estimate(sweep, opened, about=about, watch=watch)
-        sweep.complete(tasks, about=about, part=GRID)
-        panels = _vary(sweep, opened, about=about, watch=watch)
-    return Outcome(panels, absent=absent, failures=tuple(sweep.failures))
+        if small:
+            sweep.complete(small, about=about, part=TIMING, stages=stages, later=[*missing, *varied])
+            _estimate(sweep, [*missing, *varied], watch=watch)
+        sweep.complete(tasks, about=about, part=GRID, stages=stages, later=varied)
+        panels = _vary(sweep, opened, about=about, stages=stages)
+    return Outcome(panels, absent=absent, failures=tuple(sweep.failures), unkept=tuple(sweep.unkept))
 
 
 def _open(specs: Sequence[Spec], watch: Watch) -> tuple[list[_Opened], tuple[Absent, ...]]:
@@ -131,14 +139,8 @@ def _open(specs: Sequence[Spec], watch: Watch) -> tuple[list[_Opened], tuple[Abs
     return opened, tuple(absent)
 
 
-def _estimate(sweep: Sweep, opened: Sequence[_Opened], *, about: dict[str, Results], watch: Watch) -> None:
-    """Where runs are long and not there yet, time smaller ones and say what to expect."""
-    missing = [task for each in opened for task in each.tasks if not sweep.store.has(task)]
-    small = smaller(missing)
-    if not small:
-        return
-    sweep.complete(small, about=about, part=TIMING)
-    to_come = [*missing, *(task for each in opened for task in _stand_ins(each))]
+def _estimate(sweep: Sweep, to_come: Sequence[Task], *, watch: Watch) -> None:
+    """Say what to expect, once smaller runs have been timed."""
     seconds = sweep.pace.left(to_come, slots=sweep.engine.slots)
     if seconds is not None:
         watch(Estimate(seconds, runs=len(to_come), slots=sweep.engine.slots))
@@ -154,11 +156,14 @@ def _stand_ins(opened: _Opened) -> list[Task]:
     return stand_ins
 
 
-def _vary(sweep: Sweep, opened: Sequence[_Opened], *, about: dict[str, Results], watch: Watch) -> tuple[Panel, ...]:
+def _vary(
+    sweep: Sweep, opened: Sequence[_Opened], *, about: dict[str, Results], stages: tuple[str, ...]
+) -> tuple[Panel, ...]:
     """The sensitivity study of every experiment, around what its grid has shown to be best."""
     begun = [_with_study(sweep, each) for each in opened]
     tasks = [task for _, _, _, varied in begun for task in varied]
-    sweep.complete(tasks, about=about, part=SENSITIVITY)
+    if SENSITIVITY in stages:
+        sweep.complete(tasks, about=about, part=SENSITIVITY, stages=stages)
     return tuple(
         Panel(
             each.spec,

@@ -12,11 +12,12 @@ import msgspec
 
 from laconic.algorithms import Algorithm
 from laconic.errors import InputError
-from laconic.experiments.parts import name_of, to_table
+from laconic.experiments.parts import PATHS, RECORDS, name_of, to_table
 from laconic.problems.base import Problem
 from laconic.release import __version__
 
 File = TypeVar("File", bound=msgspec.Struct)
+Configured = TypeVar("Configured", bound="ConfigFile")
 HEADER = f"# Rerun this comparison exactly with: laconic compare {{name}}\n# Written by laconic {__version__}.\n\n"
 
 
@@ -78,9 +79,38 @@ def _is_tables(value: object) -> bool:
     return isinstance(value, list) and any(isinstance(each, dict) for each in value)
 
 
+def beside(table: Mapping[str, Any], *, folder: Path) -> dict[str, Any]:
+    """A problem's table for a file in this folder: files within the folder are named from there."""
+    inside = folder.absolute()
+    return {
+        key: str(Path(value).relative_to(inside)) if key in PATHS and _is_within(value, inside) else value
+        for key, value in table.items()
+    }
+
+
+def _is_within(value: object, folder: Path) -> bool:
+    return isinstance(value, str) and Path(value).is_relative_to(folder)
+
+
 def read_config(path: str | PathLike[str]) -> ConfigFile:
     """The configuration in a TOML file."""
-    return read_toml(path, ConfigFile)
+    return read_experiment(path, ConfigFile)
+
+
+def read_experiment(path: str | PathLike[str], kind: type[Configured]) -> Configured:
+    """A configuration or experiment in a TOML file; paths in it that are not absolute begin at its folder."""
+    file = read_toml(path, kind)
+    folder = Path(path).absolute().parent
+    found = {key: _found(value, folder=folder) for key, value in file.problem.items() if _names_a_file(key, value)}
+    return msgspec.structs.replace(file, problem=file.problem | found)
+
+
+def _names_a_file(key: str, value: object) -> bool:
+    return isinstance(value, str) and (key in PATHS or (key == "name" and value.lower().endswith(RECORDS)))
+
+
+def _found(value: str, *, folder: Path) -> str:
+    return str(folder / Path(value).expanduser())  # an absolute path stays what it is
 
 
 def read_toml(path: str | PathLike[str], kind: type[File]) -> File:
@@ -89,5 +119,5 @@ def read_toml(path: str | PathLike[str], kind: type[File]) -> File:
         return msgspec.toml.decode(Path(path).read_bytes(), type=kind)
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"{path} is not a configuration of laconic: {error}") from None

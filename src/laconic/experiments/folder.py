@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from laconic.errors import InputError
 from laconic.experiments.config import HEADER, Experiment
-from laconic.experiments.files import remove_file, replace_file, require_writable
+from laconic.experiments.files import remove_file, replace_file, require_places, require_writable
 from laconic.experiments.results import Results
 from laconic.experiments.tasks import Store, Task
 
@@ -32,6 +32,7 @@ class Folder:
     experiment: Experiment
 
     def __post_init__(self) -> None:
+        require_places(self.path, files=(RESULTS, CONFIG, *FIGURES, *CERTIFICATES), folders=(RUNS,))
         require_writable(self.path)
 
     @cached_property

@@ -20,7 +20,6 @@ from laconic.algorithms import (
     OneKernelUCB,
 )
 from laconic.defaults import ALPHA, LAM, SWEPT_CLIENTS, SWEPT_SEEDS, swept_rounds
-from laconic.errors import LaconicError
 from laconic.experiments.compare import Comparison, prepare
 from laconic.experiments.config import Experiment
 from laconic.experiments.grid import Params, expand, grid
@@ -218,16 +217,14 @@ def swept(
     experiment: Experiment, *, out: str | PathLike[str] | None, jobs: int | None = None, watch: Watch = silent
 ) -> Frontier:
     """The frontier of an experiment's settings."""
-    where = engine(processes=jobs)
-    made = Comparison.of(experiment, out=out)
-    sweep = Sweep(made.store, engine=where, watch=watch)
-    made.complete(sweep, part="frontier")
-    results = complete_only(made.kept(sweep), seeds=experiment.seeds)
-    found = Frontier(results)
-    if made.folder is not None and results.rows:
-        made.folder.draw(found.plot())
-    if sweep.failures:
-        raise LaconicError(f"{len(sweep.failures)} runs failed, the first with: {sweep.failures[0].why}")
+    where = engine(jobs=jobs)
+    with Comparison.opened(experiment, out=out) as made:
+        sweep = Sweep(made.store, engine=where, watch=watch)
+        made.complete(sweep, part="frontier")
+        found = Frontier(complete_only(made.kept(sweep), seeds=experiment.seeds))
+        if found.results.rows:
+            made.draw(sweep, found.plot)
+        made.require_complete(sweep)
     return found
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from laconic import kernels, registry
@@ -20,6 +19,7 @@ from laconic.checks import require_one_of, seen
 from laconic.errors import InputError
 from laconic.experiments.grid import Grid, rebuilt
 from laconic.exploration import Theory
+from laconic.paths import is_file, own_path
 from laconic.problems.base import Problem
 from laconic.protocol.digests import AllPoints, Atoms
 from laconic.protocol.wire import FloatWire, Int8Wire
@@ -28,6 +28,7 @@ from laconic.uploads import Growth, WithAsk
 AlgorithmLike = Algorithm | type[Any] | str
 ProblemLike = Problem | type[Any] | str | os.PathLike[str]
 PATHS = ("path", "file", "csv")  # parameters of problems that name a file
+RECORDS = (".npz", ".parquet")  # files that are problems themselves
 COMPOSED: dict[str, Any] = {kind.__name__: kind for kind in (kernels.Sum, kernels.Product, kernels.Scaled)}
 #: Parts of algorithms that are no kernels, by the names under which files have them.
 OTHERS: dict[str, Any] = {
@@ -36,8 +37,12 @@ OTHERS: dict[str, Any] = {
 }
 #: Parameters that the name of a part is enough for, and these names.
 BY_NAME = {"digest": ("Atoms", "AllPoints"), "upload": ("Growth", "WithAsk")}
+#: Parameters that are a kernel: an algorithm's, and the parts of kernels made of others.
+KERNELS = ("kernel", "left", "right")
 #: Parameters that are an exploration.
 EXPLORATIONS = ("exploration", "of")
+#: Names that a table without one may have been meant to have.
+EXAMPLES = {"problem": "'cosine'", "algorithm": "'DisKernelUCB'"} | dict.fromkeys(KERNELS, "'Gaussian'")
 _NAMES = {kind: name for name, kind in {**COMPOSED, **OTHERS}.items()}
 
 
@@ -46,6 +51,15 @@ def as_algorithm(candidate: AlgorithmLike) -> Algorithm:
     if isinstance(candidate, str):
         candidate = registry.find("algorithm", candidate)
     return require_algorithm(_made(candidate))
+
+
+def among(offered: Sequence[Algorithm], asked: Iterable[AlgorithmLike]) -> list[Algorithm]:
+    """What is asked for by name or class, with the settings that are offered; what is not offered as it is alone."""
+    chosen: list[Algorithm] = []
+    for each in asked:
+        kind = registry.find("algorithm", each) if isinstance(each, str) else each
+        chosen += [other for other in offered if type(other) is kind] or [as_algorithm(each)]
+    return chosen
 
 
 def as_problem(candidate: ProblemLike) -> Problem:
@@ -68,11 +82,11 @@ def _made(candidate: Any) -> Any:
 
 def problem_from(table: Mapping[str, Any]) -> Problem:
     """A problem from its name (or the path of its file), parameters and, where it has been noted, hash."""
-    name = str(table.get("name", ""))
+    name = _name_in(table, kind="problem")
     given = {key: value for key, value in table.items() if key not in ("name", "sha256")}
     if name.lower().endswith(".parquet"):
         name, given = "replay", {"path": name} | given
-    elif name.lower().endswith(".npz") or (os.sep in name and Path(name).is_file()):
+    elif name.lower().endswith(".npz") or (os.sep in name and is_file(name)):
         name, given = "recorded", {"path": name} | given
     problem: Problem = _make(registry.find("problem", name), given, name=name)
     wanted = table.get("sha256", getattr(problem, "sha256", None))
@@ -83,9 +97,18 @@ def problem_from(table: Mapping[str, Any]) -> Problem:
 
 def algorithm_from(table: Mapping[str, Any]) -> Algorithm:
     """An algorithm from its name and parameters; what is not given is the default."""
-    name = str(table.get("name", ""))
+    name = _name_in(table, kind="algorithm")
     given = {key: _part(value, name=key) for key, value in table.items() if key != "name"}
     return require_algorithm(_make(registry.find("algorithm", name), given, name=name))
+
+
+def _name_in(table: Mapping[str, Any], *, kind: str) -> str:
+    """What a table says that it is; one that does not say it is refused."""
+    name = table.get("name")
+    if isinstance(name, str) and name.strip():
+        return name
+    said = f"name={seen(name)}" if "name" in table else f"only {', '.join(table) or 'nothing'}"
+    raise InputError(f"a table of {kind} needs a name, and this one has {said}; try name = {EXAMPLES.get(kind, '…')}")
 
 
 def _make(kind: Any, given: Mapping[str, Any], *, name: str) -> Any:
@@ -112,7 +135,7 @@ def _part(value: Any, *, name: str) -> Any:
     if isinstance(value, list):
         return Grid(tuple(_part(choice, name=name) for choice in value))
     if isinstance(value, Mapping):
-        kind = str(value.get("name", ""))
+        kind = _name_in(value, kind=name)
         given = {key: _part(inner, name=key) for key, inner in value.items() if key != "name"}
         if kind in OTHERS:
             return _make(OTHERS[kind], given, name=kind)
@@ -120,8 +143,8 @@ def _part(value: Any, *, name: str) -> Any:
             return _make(registry.find("exploration", kind), given, name=kind)
         found = COMPOSED.get(kind) or registry.find("kernel", kind)
         return kernels.as_kernel(_make(found, given, name=kind))
-    if isinstance(value, str) and name == "kernel":
-        return registry.find("kernel", value)()
+    if isinstance(value, str) and name in KERNELS:
+        return _make(registry.find("kernel", value), {}, name=value)
     if isinstance(value, str) and name in EXPLORATIONS:
         return _make(registry.find("exploration", value), {}, name=value)
     if isinstance(value, str) and name in BY_NAME:
@@ -142,7 +165,7 @@ def _written(part: Any, *, key: str) -> Any:
     if isinstance(part, Grid):
         return [_written(choice, key=key) for choice in part.values]
     if key in PATHS and isinstance(part, str | os.PathLike):
-        return str(Path(part).expanduser().absolute())
+        return str(own_path(key, part).absolute())
     if hasattr(part, "item") and not hasattr(part, "__len__"):  # a numpy scalar
         return part.item()
     if isinstance(part, str | bool | int | float):

@@ -5,11 +5,12 @@ A run that has finished is saved at once, whichever process made it, so that who
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from laconic.errors import LaconicError
+from laconic.errors import LaconicError, OutputError
 from laconic.experiments.grid import params
 from laconic.experiments.pace import Pace
 from laconic.experiments.parts import algorithm_from, name_of, problem_from
@@ -22,12 +23,16 @@ from laconic.runtimes.trace import Run
 
 @dataclass(frozen=True)
 class Begun:
-    """A part of a sweep starts: how many runs it has, those that were there already, and what they are runs of."""
+    """A part of a sweep starts: how many runs it has, those that were there already, and what they are runs of.
+
+    ``stages`` are all parts of the job in their order, where it has several.
+    """
 
     part: str
     total: int
     known: tuple[tuple[Task, Row], ...]
     about: Mapping[str, Results] = field(default_factory=dict)
+    stages: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,7 +60,7 @@ class Finished:
     row: Row
     done: int
     total: int
-    left: float | None  # seconds until all are done, as far as can be told
+    left: float | None  # seconds until the whole job is done, later stages included, as far as can be told
     run: Run | None = None  # the whole trace, where it was asked for
 
 
@@ -92,14 +97,26 @@ class Sweep:
     pace: Pace = field(default_factory=Pace)
     rows: dict[str, Row] = field(default_factory=dict)  # by the task's id
     failures: list[Failed] = field(default_factory=list)
+    unkept: list[OutputError] = field(default_factory=list)  # why what was made could not be saved
 
-    def complete(self, tasks: Sequence[Task], *, about: Mapping[str, Results], part: str = "runs") -> None:
-        """Run what the store lacks; ``about`` has, by experiment, results without rows."""
+    def complete(
+        self,
+        tasks: Sequence[Task],
+        *,
+        about: Mapping[str, Results],
+        part: str = "runs",
+        stages: tuple[str, ...] = (),
+        later: Sequence[Task] = (),
+    ) -> None:
+        """Run what the store lacks; ``about`` has, by experiment, results without rows.
+
+        ``later`` stands for the runs of later stages, which count in the time that is left.
+        """
         wanted = list({task.id: task for task in tasks}.values())
         missing = [task for task in wanted if not self._recall(task)]
         waiting = {task.id: task for task in missing}
         known = tuple((task, self.rows[task.id]) for task in wanted if task.id in self.rows)
-        self.watch(Begun(part, total=len(wanted), known=known, about=about))
+        self.watch(Begun(part, total=len(wanted), known=known, about=about, stages=stages))
         self.pace.begin()
         for place, outcome in self.engine.results(self._work(waiting, about=about, total=len(wanted)), missing):
             task = waiting.pop(missing[place].id)
@@ -108,10 +125,10 @@ class Sweep:
                 self.watch(self.failures[-1])
                 continue
             row, trace = outcome
-            if not self.engine.is_local:
-                self.store.save(task, row, about=about[task.experiment])
+            if not (self.engine.is_local and self.store.has(task)):
+                self._save(task, row, about=about[task.experiment])
             self._keep(task, row)
-            left = self.pace.left(waiting.values(), slots=self.engine.slots)
+            left = self.pace.left([*waiting.values(), *later], slots=self.engine.slots)
             done = len(wanted) - len(waiting)
             self.watch(Finished(task, row, done=done, total=len(wanted), left=left, run=trace))
 
@@ -134,6 +151,19 @@ class Sweep:
             return work(task, tell=lambda steps: self.watch(Advanced(task, steps=steps)))
 
         return watched
+
+    def _save(self, task: Task, row: Row, *, about: Results) -> None:
+        """Save a run, or note that it could not be: it is among the results all the same."""
+        with self.noting_losses():
+            self.store.save(task, row, about=about)
+
+    @contextmanager
+    def noting_losses(self) -> Iterator[None]:
+        """Go on where something cannot be written: what was made is not lost with it."""
+        try:
+            yield
+        except OutputError as error:
+            self.unkept.append(error)
 
     def _recall(self, task: Task) -> bool:
         if self.traced:
@@ -165,7 +195,8 @@ def played_and_kept(
     """Make a run and save it where it was made, so that nothing is lost when the process that asked for it is gone."""
     outcome = play(task, traced=traced, tell=tell)
     if not isinstance(outcome, LaconicError):
-        store.save(task, outcome[0], about=about[task.experiment])
+        with suppress(OutputError):  # whoever asked for it finds that it is not there, tries again and says so
+            store.save(task, outcome[0], about=about[task.experiment])
     return outcome
 
 

@@ -16,9 +16,11 @@ import msgspec
 
 from laconic import registry
 from laconic.algorithms import Algorithm
+from laconic.checks import seen
 from laconic.errors import InputError
 from laconic.experiments.compare import prepare
-from laconic.experiments.config import ConfigFile, Experiment, problem_table, read_toml, to_text
+from laconic.experiments.config import ConfigFile, Experiment, problem_table, read_experiment, to_text
+from laconic.experiments.grid import expand, params
 from laconic.experiments.parts import algorithm_from, has_param, name_of, problem_from, to_table, with_param
 
 RUNTIME = "lockstep"
@@ -117,7 +119,7 @@ class Spec:
 
 def read_spec(path: str | PathLike[str]) -> Spec:
     """The experiment in a TOML file, called like the file."""
-    spec = Spec(Path(path).stem, file=read_toml(path, SpecFile))
+    spec = Spec(Path(path).stem, file=read_experiment(path, SpecFile))
     spec.sensitivity()  # refused now rather than after hours
     return spec
 
@@ -129,12 +131,40 @@ def _sensitivity(table: Mapping[str, Any], *, known: Sequence[Algorithm], where:
     if algorithm is None:
         raise InputError(f"{where}: sensitivity of {name}, which is not among the algorithms of the file; add it there")
     values = {key: value for key, value in table.items() if key != "algorithm"}
+    listed: dict[str, tuple[float, ...]] = {}
+    settings = [single for _, single in expand(algorithm)]
     for parameter, tried in values.items():
-        if not isinstance(tried, list) or not all(isinstance(each, int | float) for each in tried):
+        if not isinstance(tried, list) or not all(_is_number(each) for each in tried):
             raise InputError(
-                f"{where}: sensitivity to {parameter} takes a list of numbers, got {tried!r}; try [0.1, 1]"
+                f"{where}: sensitivity to {parameter} takes a list of numbers, got {seen(tried)}; try [0.1, 1]"
             )
-        for each in tried:
-            with_param(algorithm, parameter, float(each))
-    listed = {parameter: tuple(map(float, tried)) for parameter, tried in values.items()}
+        for setting in settings:  # any of them may turn out to be the tuned one
+            flat = _flat(setting, parameter, where=where)
+            listed[flat] = tuple(_taken(setting, flat, each) for each in tried)
     return Sensitivity(name_of(algorithm, kind="algorithm"), values=listed)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _flat(setting: Algorithm, parameter: str, *, where: str) -> str:
+    """The name under which results have a parameter: ``kernel.gamma`` is ``gamma`` there."""
+    known = params(setting)
+    for name in (parameter, parameter.rpartition(".")[2]):
+        if name in known and has_param(setting, name):
+            return name
+    raise InputError(
+        f"{where}: sensitivity to {parameter}, which {name_of(setting, kind='algorithm')} has not; "
+        f"try one of {', '.join(name for name, value in known.items() if _is_number(value))}"
+    )
+
+
+def _taken(setting: Algorithm, parameter: str, value: float) -> float:
+    """The value as the parameter takes it: a whole number where it takes no other."""
+    try:
+        with_param(setting, parameter, float(value))
+    except (InputError, OverflowError):
+        with_param(setting, parameter, value)
+        return value
+    return float(value)

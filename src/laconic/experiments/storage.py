@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from laconic.checks import require_seed
 from laconic.errors import InputError
 from laconic.experiments.certified import QUANTITIES, SUMMARY, Certified
 from laconic.experiments.files import replace_file
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 KEY = b"laconic.results"
 WRITER = b"laconic.writer"
+NAME = b"laconic.name"
 FORMAT = 3  # 1 had nothing of certificates, 2 nothing of replays
 SCHEMA = pa.schema(
     [
@@ -65,6 +67,8 @@ ABOUT = ("problem", "problem_params", "clients", "rounds", "dim")
 
 def to_arrow(results: Results) -> pa.Table:
     """One line a run; what the runs share is in the schema's metadata."""
+    for row in results.rows:
+        require_seed("seed", row.seed)
     about = {"format": FORMAT} | {name: getattr(results, name) for name in ABOUT}
     if results.tuning is not None:
         about["tuning"] = {"metric": results.tuning.metric, "over": dict(results.tuning.over)}
@@ -114,13 +118,29 @@ def _certified(record: dict[str, Any]) -> Certified:
     return Certified(**arrays, reasons=json.loads(summary["fallback_reasons"] or "{}"))
 
 
-def write(results: Results, path: str | PathLike[str]) -> None:
-    """Replace the file by these results."""
-    replace_file(Path(path), lambda temporary: pq.write_table(to_arrow(results), temporary, write_page_checksum=True))
+@dataclass(frozen=True)
+class Named:
+    """Results, and what they were called when they were written; nothing where nobody said."""
+
+    results: Results
+    name: str
+
+
+def write(results: Results, path: str | PathLike[str], *, name: str = "") -> None:
+    """Replace the file by these results, which carry a name of their own whatever the file is called."""
+    table = to_arrow(results)
+    if name:
+        table = table.replace_schema_metadata({**table.schema.metadata, NAME: name.encode()})
+    replace_file(Path(path), lambda temporary: pq.write_table(table, temporary, write_page_checksum=True))
 
 
 def read(path: str | PathLike[str]) -> Results:
     """The results in a Parquet file."""
+    return read_named(path).results
+
+
+def read_named(path: str | PathLike[str]) -> Named:
+    """The results in a Parquet file, with their name."""
     try:
         table = pq.read_table(path, page_checksum_verification=True)
     except OSError as error:
@@ -129,4 +149,4 @@ def read(path: str | PathLike[str]) -> Results:
         raise InputError(f"{os.fspath(path)} is not a Parquet file") from None
     if KEY not in (table.schema.metadata or {}):
         raise InputError(f"{os.fspath(path)} holds no results of laconic")
-    return from_arrow(table)
+    return Named(from_arrow(table), name=table.schema.metadata.get(NAME, b"").decode())

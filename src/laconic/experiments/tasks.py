@@ -134,16 +134,23 @@ class Store:
         """The finished run, None where it has to be made (again)."""
         if not self.has(task):
             return None
+        from laconic.experiments.storage import read_named  # pyarrow is slow to import
+
         try:
-            row = Results.from_parquet(self.path(task)).rows[0]
+            stored = read_named(self.path(task))
+            row = stored.results.rows[0]
         except Exception:  # damaged by a full disk or by hand, in whatever way: it is made again
             return None
-        return row if (row.seed, row.algorithm) == (task.seed, task.algorithm["name"]) else None
+        is_this = stored.name in ("", task.id)  # a file may have been renamed; files of earlier versions have no name
+        return row if is_this and (row.seed, row.algorithm) == (task.seed, task.algorithm["name"]) else None
 
     def save(self, task: Task, row: Row, *, about: Results) -> None:
         """Keep a finished run; ``about`` are results of its experiment."""
         if self.folder is not None:
-            replace(about, clients=task.clients, rounds=task.rounds, rows=(row,)).to_parquet(self.path(task))
+            from laconic.experiments.storage import write  # see load
+
+            results = replace(about, clients=task.clients, rounds=task.rounds, rows=(row,))
+            write(results, self.path(task), name=task.id)
 
     def strangers(self, tasks: Iterable[Task]) -> list[Path]:
         """Finished runs that are none of these."""

@@ -33,6 +33,6 @@ class Greedy:
 
 def greatest(shown: Shown, mean: Floats, width: Floats) -> Choice:
     """The arm of the largest mean + width; a draw of the decision's own chooses among those that tie."""
-    tied = np.flatnonzero(tied_with_best(mean, width))
+    tied = np.flatnonzero(tied_with_best(mean, width, tie=shown.tie))
     arm = tied[0] if len(tied) == 1 else tied[shown.random().integers(len(tied))]
     return Choice(int(arm), lambda each: Chance(1.0 / len(tied) if each in tied else 0.0))

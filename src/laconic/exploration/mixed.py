@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import ClassVar
 
 import numpy as np
 
-from laconic.checks import is_grid, require_at_least, require_positive, seen
+from laconic.checks import require_positive, require_probability, seen
 from laconic.errors import InputError
 from laconic.exploration.greatest import UCB
 from laconic.exploration.shown import Chance, Choice, Exploration, Shown, require_exploration
@@ -54,10 +55,13 @@ class EpsilonFloor:
     equation: ClassVar[str] = "p = ε/A + (1 − ε) p_of"
 
     def __post_init__(self) -> None:
-        require_exploration(self.of)
-        require_at_least("epsilon", self.epsilon, least=0)
-        if not is_grid(self.epsilon) and self.epsilon > 1:
-            raise InputError(f"epsilon must be a probability, not {seen(self.epsilon)}; try epsilon=0.1")
+        if isinstance(self.of, Real):  # EpsilonFloor(0.1) and EpsilonFloor(0.1, UCB()) are what people write
+            raise InputError(
+                f"of must be the exploration around which there is a floor, not {seen(self.of)}; "
+                f"try EpsilonFloor(epsilon={seen(self.of)}) around UCB(), or EpsilonFloor(Thompson(), {seen(self.of)})"
+            )
+        require_exploration(self.of, name="of")
+        require_probability("epsilon", self.epsilon)
 
     def choose(self, shown: Shown, /) -> Choice:
         random, inner, arms = shown.random(), self.of.choose(shown.within()), len(shown)

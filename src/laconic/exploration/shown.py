@@ -10,12 +10,13 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from laconic.arrays import Bools, Floats, Ints
+from laconic.beliefs import LIMITS
 from laconic.checks import is_grid, seen
 from laconic.errors import InputError
 from laconic.randomness import Role, generator
 
-#: Arms whose index is this close to the best, relative to the largest |μ| + ασ, tie with it.
-TIE = 1e-10
+#: Where a belief computes in double precision; see `laconic.beliefs.Limits`.
+TIE = LIMITS["float64"].tie
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +50,7 @@ class Shown:
             point have the same one.
         draws: The random numbers of this decision.
         joint: A function that gives α² times the covariance of the distinct points.
+        tie: Arms tie whose index is this close to the best, relative to the largest |μ| + ασ.
     """
 
     mean: Floats
@@ -56,6 +58,7 @@ class Shown:
     same: Ints
     draws: Draws
     joint: Callable[[], Floats] = field(repr=False)
+    tie: float = TIE
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -129,24 +132,24 @@ class Exploration(Protocol):
         ...
 
 
-def tied_with_best(mean: Floats, width: Floats, *, there: Bools | None = None) -> Bools:
+def tied_with_best(mean: Floats, width: Floats, *, tie: float = TIE, there: Bools | None = None) -> Bools:
     """Which arms, along the last axis, have an index mean + width that ties with the best, among those that exist."""
     index, size = mean + width, np.abs(mean) + width
     if there is not None:
         index, size = np.where(there, index, -np.inf), np.where(there, size, 0.0)
-    margin = TIE * size.max(axis=-1, keepdims=True)
+    margin = tie * size.max(axis=-1, keepdims=True)
     return np.asarray(index >= index.max(axis=-1, keepdims=True) - margin)
 
 
-def require_exploration(exploration: object) -> None:
+def require_exploration(exploration: object, *, name: str = "exploration") -> None:
     """A value that chooses, or an error that says what one is."""
     if is_grid(exploration):
         return
     if isinstance(exploration, type):
-        name = exploration.__name__
-        raise InputError(f"exploration must be a value, got the class {name}; try exploration={name}()")
+        kind = exploration.__name__
+        raise InputError(f"{name} must be a value, got the class {kind}; try {name}={kind}()")
     if not isinstance(exploration, Exploration):
+        hint = ", and give α as alpha" if name == "exploration" else ""
         raise InputError(
-            f"exploration must have a method choose(shown), not {seen(exploration)}; try exploration=Thompson(), "
-            "and give α as alpha"
+            f"{name} must have a method choose(shown), not {seen(exploration)}; try {name}=Thompson(){hint}"
         )

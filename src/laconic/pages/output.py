@@ -10,7 +10,8 @@ from typing import Any
 
 from laconic.errors import LaconicError
 from laconic.experiments.conduct import Outcome, Panel
-from laconic.experiments.files import replace_file
+from laconic.experiments.files import replace_file, require_places
+from laconic.experiments.folder import RUNS
 from laconic.experiments.naming import portable
 from laconic.pages.drawing import Drawings, Drawn, algorithms_of, draw
 from laconic.pages.placing import standing
@@ -20,7 +21,13 @@ from laconic.papers.claims import Finding, findings, untested
 from laconic.report import charts
 
 REPORT, SUMMARY, CLAIMS = "report.html", "summary.md", "claims.json"
+CONFIGS, RESULTS, FIGURES = "config", "results", "figures"  # folders
 A_ROW = 3  # charts
+
+
+def require_place(out: Path) -> None:
+    """Refuse a folder that holds something else where files of a sweep go."""
+    require_places(out, files=(REPORT, SUMMARY, CLAIMS), folders=(RUNS, CONFIGS, RESULTS, FIGURES))
 
 
 def write(outcome: Outcome, *, out: Path, subject: Subject) -> list[Path]:
@@ -68,15 +75,15 @@ def _plain(problem: str, finding: Finding) -> dict[str, Any]:
 
 def _write_panel(panel: Panel, *, out: Path, configuration: str, drawings: Drawings) -> list[Path]:
     name = panel.spec.name
-    written = [_write_text(out / "config" / f"{name}.toml", configuration)]
+    written = [_write_text(out / CONFIGS / f"{name}.toml", configuration)]
     for results, ending in ((panel.results, ""), (panel.varied, "-sensitivity")):
         if results.rows:
-            path = _in(out / "results", f"{name}{ending}.parquet")
+            path = _in(out / RESULTS, f"{name}{ending}.parquet")
             results.to_parquet(path)
             written.append(path)
     for ending, drawn in (("", drawings.main), ("-sensitivity", drawings.sensitivity)):
         if drawn:
-            path, names = out / "figures" / f"{name}{ending}", algorithms_of(panel.results)
+            path, names = out / FIGURES / f"{name}{ending}", algorithms_of(panel.results)
             written += _write_sheet(drawn, path, names=names, title=panel.name)
     return written
 
@@ -87,7 +94,7 @@ def _write_frontier(outcome: Outcome, *, drawings: Mapping[str, Drawings], out: 
     drawn = [each for panel in panels if (each := drawings[panel.spec.name].bytes) is not None]
     names = list(dict.fromkeys(name for panel in panels for name in algorithms_of(panel.results)))
     said = f"Regret against bytes: {title}"
-    return _write_sheet(drawn, out / "figures" / "frontier", names=names, title=said) if drawn else []
+    return _write_sheet(drawn, out / FIGURES / "frontier", names=names, title=said) if drawn else []
 
 
 def _write_sheet(drawn: Sequence[Drawn], path: Path, *, names: Sequence[str], title: str) -> list[Path]:

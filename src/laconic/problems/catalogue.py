@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from laconic.arrays import Floats
-from laconic.checks import require_no_grid, require_one_of, require_whole
+from laconic.checks import require_no_grid, require_one_of, require_product, require_whole
 from laconic.errors import InputError
 from laconic.problems.base import Round
 from laconic.problems.rounds import check_opening
@@ -67,6 +67,7 @@ class Catalogue:
         require_one_of("reward", self.reward, choices=REWARDS)
         check_sizes(dim=self.dim, arms=self.arms, noise=self.noise)
         require_whole("items", self.items, least=1)
+        require_product(items=self.items, dim=self.dim)
         if self.arms > self.items:
             raise InputError(
                 f"arms={self.arms} distinct arms cannot come from items={self.items}; try items={self.arms} or more"

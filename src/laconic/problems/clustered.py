@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from laconic.arrays import Floats
-from laconic.checks import require_no_grid, require_path, require_whole, seen
+from laconic.checks import require_flag, require_no_grid, require_path, require_whole
 from laconic.datasets import cache
 from laconic.datasets.cache import Source
 from laconic.datasets.extras import extra, version_of
@@ -18,12 +18,13 @@ from laconic.datasets.known import DATASETS
 from laconic.datasets.prepared import Arrays, combined_hash, prepared, stamps
 from laconic.datasets.streams import content_hash
 from laconic.datasets.tables import Column, Shape, Words, column_at, has_header, own_source, read_table, sniff_table
-from laconic.errors import InputError, ProblemError
+from laconic.errors import ProblemError
 from laconic.problems.base import Round
 from laconic.problems.rounds import check_opening
 from laconic.randomness import Role, generator
 
 CLUSTERS = 20
+MOST_KMEANS_SEED, MOST_KMEANS_RUNS = 2**32 - 1, 1000  # the first is what scikit-learn takes
 CLASS = "class"
 MAGIC_COLUMNS = ("fLength", "fWidth", "fSize", "fConc", "fConc1", "fAsym", "fM3Long", "fM3Trans", "fAlpha", "fDist")
 MUSHROOM_COLUMNS = (
@@ -81,11 +82,10 @@ class _Clusters:
         require_no_grid(**{each.name: getattr(self, each.name) for each in fields(self)})
         if self.clusters is not None:
             require_whole("clusters", self.clusters, least=2)
-        require_whole("kmeans_seed", self.kmeans_seed, least=0)
-        require_whole("kmeans_runs", self.kmeans_runs, least=1)
+        require_whole("kmeans_seed", self.kmeans_seed, least=0, most=MOST_KMEANS_SEED)
+        require_whole("kmeans_runs", self.kmeans_runs, least=1, most=MOST_KMEANS_RUNS)
         for name in ("standardise", "scale"):
-            if not isinstance(getattr(self, name), bool):
-                raise InputError(f"{name} must be true or false, not {seen(getattr(self, name))}")
+            require_flag(name, getattr(self, name))
 
     def _task(self) -> _Task:
         raise NotImplementedError
@@ -147,6 +147,8 @@ class Clustered(_Clusters):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "csv", require_path("csv", self.csv))
+        if self.header is not None:
+            require_flag("header", self.header)
 
     def _task(self) -> _Task:
         source = own_source(self.csv)

@@ -22,7 +22,9 @@ from typing import Any
 import numpy as np
 
 from laconic.arrays import Bools, Floats, Ints
+from laconic.checks import MOST, first_non_finite
 from laconic.errors import InputError, OutputError, ProblemError
+from laconic.paths import is_there, own_path
 
 #: Columns without which events cannot be replayed.
 NEEDED = ("arms", "chosen", "propensity", "reward")
@@ -111,10 +113,12 @@ def read_events(path: str | os.PathLike[str]) -> Events:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    name = os.fspath(path)
+    name = str(own_path("path", path))
+    if not is_there(name):
+        raise ProblemError(f"there is no file {name!r}; try the path of a Parquet file that Run.log wrote")
     try:
         table = pq.read_table(name)
-    except (OSError, pa.ArrowInvalid) as error:
+    except (OSError, pa.ArrowException) as error:
         why = getattr(error, "strerror", None) or "it is no Parquet file"
         raise ProblemError(f"{name} cannot be read ({why}); try a file that Run.log wrote") from None
     try:
@@ -131,11 +135,13 @@ def events_of(table: Any) -> Events:
     if table.num_rows == 0:
         raise InputError("it holds no events")
     arms, there = _sets(table["arms"].combine_chunks())
-    chosen = _numbers(table, "chosen").astype(np.int64)
-    _require((chosen >= 0) & (chosen < there.sum(axis=1)), "chosen", "is the place of no arm of its set", chosen)
-    reward, propensity = _numbers(table, "reward"), _numbers(table, "propensity", missing=True)
-    _require(np.isfinite(reward), "reward", "is not finite", reward)
+    places, reward = _numbers(table, "chosen"), _numbers(table, "reward")
+    propensity = _numbers(table, "propensity", missing=True)
+    _require(places == np.floor(places), "chosen", "is no whole number", places)
+    _require((places >= 0) & (places < there.sum(axis=1)), "chosen", "is the place of no arm of its set", places)
+    _require(np.abs(reward) < MOST, "reward", f"is no number below {MOST:g} in size", reward)
     _check_propensities(propensity, sizes=there.sum(axis=1))
+    chosen = places.astype(np.int64)
     for array in (arms, there, chosen, propensity, reward):
         array.flags.writeable = False  # no player can change a log
     return Events(arms=arms, there=there, chosen=chosen, propensity=propensity, reward=reward)
@@ -160,10 +166,10 @@ def _why(column: str) -> str:
     return ", without which agreement with the log says nothing" if column == "propensity" else ""
 
 
-def _require(holds: Bools, column: str, broken: str, values: Any) -> None:
+def _require(holds: Bools, column: str, broken: str, values: Floats | Ints) -> None:
     if not holds.all():
         row = int(np.argmin(holds))
-        raise InputError(f"{column} {broken} in row {row} (counted from 0): {values[row]}")
+        raise InputError(f"{column} {broken} in row {row} (counted from 0): {values[row]:g}")
 
 
 def _numbers(table: Any, column: str, *, missing: bool = False) -> Floats:
@@ -171,30 +177,59 @@ def _numbers(table: Any, column: str, *, missing: bool = False) -> Floats:
     values = table[column]
     if values.null_count and not missing:
         raise InputError(f"{column} is missing in {values.null_count} rows")
-    try:
-        return np.array(values.to_numpy(), dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{column} holds {values.type}, not numbers") from None
+    if values.null_count < len(values) and not _is_numeric(values.type):
+        raise InputError(f"{column} holds {values.type}, not numbers; try to store it as numbers")
+    return np.array(values.to_numpy(), dtype=np.float64)
+
+
+def _is_numeric(kind: Any) -> bool:
+    """Whether an Arrow type is one of numbers; True and False count as 1 and 0."""
+    from pyarrow import types
+
+    which = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean)
+    return any(is_such(kind) for is_such in which)
 
 
 def _sets(column: Any) -> tuple[Floats, Bools]:
     """Lists of lists of numbers as one array, and which of its arms there are."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    try:
-        sizes = np.asarray(pc.list_value_length(column), dtype=np.int64)
-        inner = column.flatten()
-        widths = np.asarray(pc.list_value_length(inner), dtype=np.int64)
-        values = np.array(inner.flatten(), dtype=np.float64)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, TypeError, ValueError, AttributeError):
-        raise InputError(f"arms holds {column.type}, not lists of lists of numbers") from None
+    if not _is_lists_of_numbers(column.type, depth=2):
+        raise InputError(f"arms holds {column.type}, not lists of lists of numbers")
+    rows = np.arange(len(column))
+    sizes = _lengths(column, "the set of arms", rows)
     _require(sizes > 0, "arms", "is empty", sizes)
+    rows = np.repeat(rows, sizes)
+    widths = _lengths(column.flatten(), "an arm", rows)
     if len(set(widths.tolist())) != 1 or widths[0] == 0:
         raise InputError(f"arms have {sorted(set(widths.tolist()))} features; give every arm as many, one or more")
-    if not np.isfinite(values).all():
-        raise InputError("arms hold numbers that are not finite")
+    values = np.array(column.flatten().flatten(), dtype=np.float64)  # NaN where one is missing
+    values = values.reshape(-1, int(widths[0]))
+    odd = first_non_finite(values)
+    if odd is not None:
+        raise InputError(
+            f"an arm in row {rows[odd[0]]} (counted from 0) has the feature {values[odd]:g}; "
+            f"try finite numbers below {MOST:g} in size"
+        )
     there = np.arange(sizes.max()) < sizes[:, None]
-    arms = np.zeros((*there.shape, int(widths[0])))
-    arms[there] = values.reshape(-1, int(widths[0]))
+    arms = np.zeros((*there.shape, values.shape[1]))
+    arms[there] = values
     return arms, there
+
+
+def _is_lists_of_numbers(kind: Any, *, depth: int) -> bool:
+    """Whether an Arrow type is that of lists within lists, so many deep, of numbers."""
+    from pyarrow import types
+
+    if depth == 0:
+        return _is_numeric(kind)
+    is_list = any(is_such(kind) for is_such in (types.is_list, types.is_large_list, types.is_fixed_size_list))
+    return is_list and _is_lists_of_numbers(kind.value_type, depth=depth - 1)
+
+
+def _lengths(column: Any, what: str, rows: Ints) -> Ints:
+    """How long each list of a column is; refused where one is missing, with the row it is of."""
+    import pyarrow.compute as pc
+
+    if column.null_count:
+        row = rows[int(np.argmax(np.asarray(column.is_null())))]
+        raise InputError(f"{what} is missing in row {row} (counted from 0)")
+    return np.asarray(pc.list_value_length(column), dtype=np.int64)

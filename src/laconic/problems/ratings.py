@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.arrays import Bools, Floats, Ints
-from laconic.checks import require_finite_number, require_no_grid, require_one_of, require_path, require_whole, seen
+from laconic.checks import (
+    require_finite_number,
+    require_flag,
+    require_no_grid,
+    require_one_of,
+    require_path,
+    require_whole,
+    seen,
+)
 from laconic.datasets import cache
 from laconic.datasets.cache import Source
 from laconic.datasets.extras import version_of
@@ -22,7 +30,7 @@ from laconic.datasets.known import Dataset
 from laconic.datasets.prepared import Arrays, prepared, stamps
 from laconic.datasets.streams import content_hash
 from laconic.datasets.triples import Triples, ratings_source, read_triples
-from laconic.errors import InputError, ProblemError
+from laconic.errors import ProblemError
 from laconic.problems.base import Round
 from laconic.problems.rounds import check_opening
 from laconic.randomness import Role, generator
@@ -125,8 +133,7 @@ class _Ratings:
         require_finite_number("threshold", self.threshold)
         require_finite_number("spectrum", self.spectrum)
         require_one_of("scale", self.scale, choices=SCALES)
-        if not isinstance(self.same_user, bool):
-            raise InputError(f"same_user must be true or false, not {seen(self.same_user)}")
+        require_flag("same_user", self.same_user)
 
     def _source(self) -> Source:
         raise NotImplementedError

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
@@ -18,8 +17,9 @@ from numpy.lib import format as npy
 from numpy.typing import ArrayLike, NDArray
 
 from laconic.arrays import Bools, Floats
-from laconic.checks import finite_array, real_array, require_whole, seen
+from laconic.checks import finite_array, real_array, require_path, require_whole, seen
 from laconic.errors import InputError, OutputError, ProblemError
+from laconic.paths import is_file, own_path
 from laconic.problems.base import Instance, Round
 from laconic.problems.rounds import check_opening, check_round, check_rows
 
@@ -151,7 +151,7 @@ class Recorded:
     log: Log = field(init=False, repr=False, compare=False)
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        object.__setattr__(self, "path", os.fspath(path))
+        object.__setattr__(self, "path", require_path("path", path))
         object.__setattr__(self, "log", Log(**_read(self.path), source=self.path))
 
     @property
@@ -259,9 +259,10 @@ def _frozen(array: AnyArray) -> AnyArray:
 
 def _read(path: str) -> dict[str, AnyArray]:
     """The arrays of a file by name; nothing in it is ever unpickled."""
-    if not Path(path).is_file():
+    file = own_path("path", path)
+    if not is_file(file):
         raise ProblemError(f"{path} is not a file; try the path of an .npz archive")
-    with _blaming(f"{path} is not a readable .npz archive"), zipfile.ZipFile(path) as archive:
+    with _blaming(f"{path} is not a readable .npz archive"), zipfile.ZipFile(file) as archive:
         held = [name for name in (*NEEDED, "mask") if f"{name}.npy" in archive.namelist()]
         for name in NEEDED:
             if name not in held:

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from laconic.checks import require_positive
+from laconic.checks import require_no_grid, require_path, require_positive, require_probability
 from laconic.problems.base import Round
 from laconic.problems.events import Events, read_events
 from laconic.problems.recorded import limits
@@ -76,8 +76,10 @@ class Replay:
 
     def __init__(self, path: str | os.PathLike[str], floor: float | None = None) -> None:
         if floor is not None:
+            require_no_grid(floor=floor)
+            require_probability("floor", floor)
             require_positive("floor", floor)
-        object.__setattr__(self, "path", os.fspath(path))
+        object.__setattr__(self, "path", require_path("path", path))
         object.__setattr__(self, "floor", floor)
         object.__setattr__(self, "events", read_events(self.path))
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from laconic.arrays import Bools, Floats
-from laconic.checks import any_array, first_non_finite, real_array, require_no_grid, require_whole
+from laconic.checks import any_array, first_non_finite, real_array, require_no_grid, require_seed, require_sizes, seen
 from laconic.errors import InputError, ProblemError
 from laconic.problems.base import Round
 
@@ -15,7 +15,11 @@ SHARED = "that of arms without its features"
 
 
 def check_round(met: Round, *, index: int, clients: int, dim: int) -> Round:
-    """The round in float64 with its missing arms zeroed, or a ProblemError that says where it is wrong."""
+    """The round in float64, missing arms standing in for others, or a ProblemError that says where it is wrong."""
+    if not isinstance(met, Round):
+        raise ProblemError(
+            f"round {index}: round(index) must return a Round, got {seen(met)}; try Round(arms, means=…, rewards=…)"
+        )
     try:
         checked = check_rows(met.arms, means=met.means, rewards=met.rewards, mask=met.mask, row="client")
         _expect("arms", checked.arms.shape, (clients, checked.arms.shape[1], dim), axes="(clients, arms, dim)")
@@ -34,8 +38,10 @@ def check_rows(arms: object, *, means: object, rewards: object, mask: object, ro
     f = _fitting("means", means, shape=x.shape[:2])
     y = _fitting("rewards", rewards, shape=x.shape[:2])
     exists = _mask(mask, shape=x.shape[:2], row=row)
-    if exists is not None:  # what does not exist may hold anything, and must not reach a kernel
-        x, f, y = (np.where(exists[:, :, None], x, 0.0), np.where(exists, f, 0.0), np.where(exists, y, 0.0))
+    if exists is not None:  # what does not exist may hold anything: a kernel sees the first arm of the row that does
+        there = np.arange(len(x)), exists.argmax(axis=1)
+        x = np.where(exists[:, :, None], x, x[there][:, None])
+        f, y = np.where(exists, f, 0.0), np.where(exists, y, 0.0)
     for name, values in (("arms", x), ("means", f), ("rewards", y)):
         _refuse_non_finite(name, values, row=row)
     return Round(x, means=f, rewards=y, mask=exists)
@@ -44,9 +50,8 @@ def check_rows(arms: object, *, means: object, rewards: object, mask: object, ro
 def check_opening(*, seed: int, clients: int, rounds: int) -> None:
     """Refuse the sizes and seeds that no instance has."""
     require_no_grid(seed=seed, clients=clients, rounds=rounds)
-    require_whole("seed", seed, least=0)
-    require_whole("clients", clients, least=1)
-    require_whole("rounds", rounds, least=1)
+    require_seed("seed", seed)
+    require_sizes(clients=clients, rounds=rounds)
 
 
 def _fitting(name: str, value: object, *, shape: tuple[int, ...]) -> Floats:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from laconic.arrays import Floats
-from laconic.checks import require_at_least, require_no_grid, require_whole
+from laconic.checks import require_at_least, require_no_grid, require_product, require_whole
 from laconic.problems.base import Round
 from laconic.problems.rounds import check_opening
 from laconic.randomness import Role, generator
@@ -130,4 +130,5 @@ def check_sizes(*, dim: object, arms: object, noise: object) -> None:
     require_no_grid(dim=dim, arms=arms, noise=noise)
     require_whole("dim", dim, least=1)
     require_whole("arms", arms, least=1)
+    require_product(arms=arms, dim=dim)
     require_at_least("noise", noise, least=0)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from laconic.arrays import Floats, Ints
-from laconic.beliefs import expect_bounded
+from laconic.beliefs import expect_bounded, expect_moderate
 from laconic.errors import LaconicError, RemoteProtocolError
 from laconic.protocol import parcels
 from laconic.protocol.digests import Digest, Reader
@@ -68,6 +68,7 @@ def read_upload(hub: Hub, member: Member, message: Upload) -> tuple[Floats, Floa
         raise RemoteProtocolError(f"expected points with a reward each, got {len(X)} and {y.shape}")
     expect_bounded({"points": X, "rewards": y})
     belief.check_points(X)
+    expect_moderate(belief, X, y)
     return X, y
 
 

@@ -13,7 +13,7 @@ import msgspec
 from numpy.typing import ArrayLike
 
 from laconic.arrays import Floats
-from laconic.beliefs import View, belief_hash
+from laconic.beliefs import Belief, View, belief_hash
 from laconic.canonical import table_bytes, table_from
 from laconic.checks import require_flag, require_name, require_no_grid, require_number
 from laconic.errors import LaconicError, RemoteProtocolError
@@ -31,6 +31,7 @@ from laconic.protocol.persistent import changed
 from laconic.protocol.plan import Plan, require_plan
 from laconic.protocol.records import Born, Finished, Moved, Received, Record
 from laconic.protocol.session import ClientState, Local, OwnSync, Session, Step
+from laconic.protocol.vetting import Vetted, expect_good, tried
 from laconic.protocol.work import Adopting, Bench, finished
 from laconic.triggers import counts_bytes
 
@@ -50,7 +51,8 @@ class Client:
     """One end of the star; see `laconic.protocol.learner` for what it learns and `…session` for what it says.
 
     Every call gives an `Outcome`: records to keep, messages to send, work to run and hand back. An error leaves
-    everything as it was.
+    everything as it was. A client has no lock: threads that share one take turns, or have an `Agent`, which has one.
+
 
     Args:
         plan: The parts that it runs on; its server's must be the same.
@@ -221,14 +223,21 @@ class Client:
         draft = self._draft()
         return self._become(draft, Outcome(keep=(Moved(how=event.name),), send=draft._stepped(event).send))
 
-    def receive(self, message: Down) -> Outcome[Up]:
-        """What a message from the server leads to."""
+    def vet(self, message: Down) -> Vetted | None:
+        """Check what a message carries, for `receive`; it changes nothing, so that it may run beside events."""
+        sync = self.session.sync
+        if sync is None or not isinstance(message, Merged | Install):
+            return None
+        return tried(self.plan.phases[sync.phase].check_result, self._draft_of(sync), message.payload)
+
+    def receive(self, message: Down, *, vetted: Vetted | None = None) -> Outcome[Up]:
+        """What a message from the server leads to; ``vetted`` is what `vet` has said of it, if it was asked."""
         if not isinstance(message, Down):
             raise RemoteProtocolError(f"{type(message).__name__} goes to a server, not to a client")
         draft = self._draft()
-        return self._become(draft, draft._received(message))
+        return self._become(draft, draft._received(message, vetted))
 
-    def _received(self, message: Down) -> Outcome[Up]:
+    def _received(self, message: Down, vetted: Vetted | None) -> Outcome[Up]:
         # Behind others that wait it waits too: only what they lead to says whether it is late.
         waits = self.session.owed is not None and len(self.session.inbox) > 0
         stale = None if waits else sessions.stale(self.session, message)
@@ -239,7 +248,7 @@ class Client:
             self.learner.received += size
             self.session = changed(self.session, inbox=(*self.session.inbox, message))
             return Outcome(keep=(Received(message=message),))
-        self._check(message)
+        self._check(message, vetted)
         step = self._stepped(type(message), message)
         self.learner.received += size
         return Outcome(keep=(Received(message=message),), send=step.send, compute=self.owed, dropped=step.dropped)
@@ -407,9 +416,12 @@ class Client:
             sync=self.session.sync,
         )
 
-    def _check(self, message: Down) -> None:
+    def _check(self, message: Down, known: Vetted | None = None) -> None:
         """Refuse a payload that does not fit, before anything changes."""
         sync = self.session.sync
         if isinstance(message, Merged | Install) and sync is not None:
-            draft = self.learner.belief if sync.draft is None else sync.draft
-            self.plan.phases[sync.phase].check_result(draft, message.payload)
+            expect_good(self.plan.phases[sync.phase].check_result, self._draft_of(sync), message.payload, known)
+
+    def _draft_of(self, sync: OwnSync) -> Belief:
+        """The belief that a sync has come to."""
+        return self.learner.belief if sync.draft is None else sync.draft

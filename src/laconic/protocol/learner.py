@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from laconic.arrays import Floats, Ints
-from laconic.beliefs import Belief, View
+from laconic.beliefs import Belief, View, require_moderate
 from laconic.checks import finite_array, require_finite_number, require_name, seen
 from laconic.errors import InputError, UnknownDecision
 from laconic.exploration import Chance, Choice, Draws, Informed, Shown, Told
@@ -104,6 +104,7 @@ class Decision:
 
 
 NOTHING_TOLD = Told()
+NO_REWARDS = np.empty(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,9 +118,6 @@ class Adoption:
     told: Told = NOTHING_TOLD
 
 
-#: Rewards, and the roots of kernel values over λ, are below this: the sums of their squares, over as many observations
-#: as there ever are, then stay below what a message or a snapshot may hold (`laconic.checks.MOST`).
-MOST_SIZE = 1e65
 #: So many decisions of an earlier start may be without a record.
 MOST_LOST = 2**16
 
@@ -174,6 +172,7 @@ class Learner:
         checked = self.checked("arms", arms)
         if len(checked) == 0:
             raise InputError("arms is empty: there is nothing to choose from")
+        require_moderate(self.plan.belief, checked, NO_REWARDS)
         names = None if ids is None else checked_ids(ids, arms=len(checked))
         number = first_appearances(checked)
         is_new = number[-1] == len(number) - 1  # the last arm, and so all before it
@@ -209,6 +208,7 @@ class Learner:
             # By the number of all decisions: those of a client that was restarted are drawn as if it had not been.
             draws=Draws(lambda: (seed, client, sum(starts.values()))),
             joint=lambda: alpha**2 * tail.covariance(view),
+            tie=self.belief.limits.tie,
         )
 
     def _alpha(self) -> Any:
@@ -258,15 +258,7 @@ class Learner:
 
     def _moderate(self, X: Floats, y: Floats) -> tuple[Floats, Floats]:
         """Observations that can be exchanged and restored; one could learn from larger ones, but not alone for long."""
-        if len(X) and np.abs(y).max() >= MOST_SIZE:
-            raise InputError(f"reward must be below {MOST_SIZE:g} in size, got {np.abs(y).max():g}; rescale rewards")
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused here
-            variance = self.plan.belief.view(X).variance if len(X) else np.zeros(1)  # k(x, x)/λ
-        if not variance.max() < MOST_SIZE**2:
-            raise InputError(
-                f"the kernel gives a point {variance.max():g} times λ, and from {MOST_SIZE**2:g} on it can be neither "
-                "exchanged nor restored; rescale features"
-            )
+        require_moderate(self.plan.belief, X, y)
         return X, y
 
     def learnt(self, record: Learnt) -> Learnt:

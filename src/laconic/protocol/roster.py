@@ -15,6 +15,7 @@ from laconic.protocol.parcels import Libraries
 from laconic.protocol.persistent import Group, Map, changed
 from laconic.protocol.plan import Plan
 from laconic.protocol.records import Contribution, Record
+from laconic.protocol.vetting import Vetted
 
 
 class Status(Enum):
@@ -229,8 +230,9 @@ class Hub:
 class Turn:
     """One event under way: the next state as far as it is known, and its effects; dropped whole if the event raises."""
 
-    def __init__(self, hub: Hub) -> None:
+    def __init__(self, hub: Hub, *, vetted: Vetted | None = None) -> None:
         self.before = self.hub = hub
+        self.vetted = vetted  # what is known of the payload that came
         self.greeted: list[int] = []  # who greeted in this event
         self.asked: list[int] = []  # who asked for a digest in this event
         self.keep: list[Record] = []

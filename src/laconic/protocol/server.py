@@ -43,6 +43,7 @@ from laconic.protocol.outcome import Outcome, Work
 from laconic.protocol.plan import Plan, require_plan
 from laconic.protocol.records import Departed, Joined, Opened, Reborn
 from laconic.protocol.roster import NO_LINEAGE, Hub, InstalledBelief, Member, Patience, Roster, Status, Turn
+from laconic.protocol.vetting import Vetted
 
 
 class ServerState(Enum):
@@ -88,6 +89,8 @@ def _numbers(members: Iterable[int]) -> list[int]:
 
 class Server:
     """The middle of the star. Every call gives an `Outcome`; an error leaves everything as it was.
+
+    A server has no lock: threads that share one take turns.
 
     Args:
         plan: The parts that it runs on; its clients' must be the same.
@@ -176,8 +179,12 @@ class Server:
 
     # -- events --------------------------------------------------------------------------------------------------
 
-    def receive(self, link: int, message: Up) -> Outcome[Sends]:
-        """What a message that came on a link leads to."""
+    def vet(self, message: Up) -> Vetted | None:
+        """Check what a message carries, for `receive`; it changes nothing, so that it may run beside events."""
+        return together.vet(self.hub, message) if isinstance(message, Part) else None
+
+    def receive(self, link: int, message: Up, *, vetted: Vetted | None = None) -> Outcome[Sends]:
+        """What a message that came on a link leads to; ``vetted`` is what `vet` has said of it, if it was asked."""
         if not isinstance(message, Up):
             raise RemoteProtocolError(f"{type(message).__name__} goes to a client, not to a server")
         if isinstance(message, Hello):
@@ -193,7 +200,7 @@ class Server:
         member = self.hub.members[number]
         reason = self._stale(member, message)
         if reason is None:
-            return self._event(type(message), number, message)
+            return self._event(type(message), number, message, vetted=vetted)
         return self._event(Heard, number, reason) if member.status is Status.SLOW else Outcome(dropped=reason)
 
     def lose(self, link: int) -> Outcome[Sends]:
@@ -212,13 +219,13 @@ class Server:
             return Outcome(dropped="this work is no longer owed")
         return self._event(Done, 0, result)
 
-    def _event(self, event: type, who: int, what: Any) -> Outcome[Sends]:
+    def _event(self, event: type, who: int, what: Any, *, vetted: Vetted | None = None) -> Outcome[Sends]:
         """Let an event change the state, by the table, or raise and change nothing."""
         before, owed = state_of(self.hub), self.hub.owed
         way = SERVER_TRANSITIONS.get((before, event))
         if way is None:
             raise RemoteProtocolError(f"a server that is {before.value} cannot take {event.__name__}")
-        turn = Turn(self.hub)
+        turn = Turn(self.hub, vetted=vetted)
         way.handler(turn, who, what)
         answer_held(turn)
         together.advance(turn)

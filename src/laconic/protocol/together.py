@@ -18,6 +18,7 @@ from laconic.protocol.phases import Phase
 from laconic.protocol.plan import Plan
 from laconic.protocol.records import Begun, Contribution, Installed
 from laconic.protocol.roster import NO_LINEAGE, Hub, InstalledBelief, Lineage, Member, Roster, Status, Sync, Turn
+from laconic.protocol.vetting import Vetted, expect_good, tried
 from laconic.protocol.work import sound
 
 #: A reason is cut to so many letters, as messages are bounded.
@@ -73,7 +74,7 @@ def take(turn: Turn, member: Member, part: Part) -> None:
     assert sync is not None
     phase = turn.hub.plan.phases[sync.phase]
     try:
-        contribution = _checked(turn.hub, sync, phase, member, part)
+        contribution = _checked(turn, sync, phase, member, part)
         fold = phase.add(sync.fold, member.number, part.payload)
     except LaconicError as error:
         set_aside(turn, member.number, str(error))
@@ -81,18 +82,27 @@ def take(turn: Turn, member: Member, part: Part) -> None:
     turn.change_sync(fold=fold, contributions=sync.contributions.put(member.number, contribution))
 
 
-def _checked(hub: Hub, sync: Sync, phase: Phase, member: Member, part: Part) -> Contribution:
+def vet(hub: Hub, part: Part) -> Vetted | None:
+    """Check a part for the sync under way, if it is of that; nothing changes."""
+    sync = hub.sync
+    if sync is None or (part.epoch, part.phase) != (sync.epoch, sync.phase):
+        return None
+    return tried(hub.plan.phases[sync.phase].check, sync.draft, part.payload)
+
+
+def _checked(turn: Turn, sync: Sync, phase: Phase, member: Member, part: Part) -> Contribution:
     if part.phase != sync.phase:
         raise RemoteProtocolError(f"client {member.number} is in phase {part.phase}, and the sync in {sync.phase}")
     if part.upto < member.known:
         raise RemoteProtocolError(
             f"client {member.number} has {part.upto} observations of {member.known}: was its history lost?"
         )
-    phase.check(sync.draft, part.payload)
+    expect_good(phase.check, sync.draft, part.payload, turn.vetted)
     if not phase.speaks_for(part.payload, covered=member.known, upto=part.upto):
         raise RemoteProtocolError(f"a part of client {member.number} does not have the observations that it claims")
-    is_last = sync.phase + 1 == len(hub.plan.phases)
-    hashes = _hashes(hub.plan, phase, member, part) if is_last else NO_HASHES
+    plan = turn.hub.plan
+    is_last = sync.phase + 1 == len(plan.phases)
+    hashes = _hashes(plan, phase, member, part) if is_last else NO_HASHES
     return Contribution(incarnation=member.incarnation, upto=part.upto, hashes=hashes)
 
 

@@ -158,9 +158,9 @@ def whole(template: Belief, payload: Payload) -> Belief:
 def sound(belief: Belief) -> Belief:
     """The belief, which must be fit to predict with: it is about to be installed."""
     try:
-        fit = belief.is_sound()
+        if belief.is_sound():
+            return belief
+        _ = belief.information  # which may say why
     except KernelError as error:
         raise RemoteProtocolError(f"the new belief cannot be factored: {error}") from None
-    if not fit:
-        raise RemoteProtocolError("the new belief overflows; rescale features and rewards to moderate sizes")
-    return belief
+    raise RemoteProtocolError("the new belief overflows; rescale features and rewards to moderate sizes")

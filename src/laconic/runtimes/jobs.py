@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from threadpoolctl import threadpool_limits
 
+from laconic import limits
 from laconic.checks import require_one_of, require_whole
 from laconic.errors import InputError, LaconicError
 
@@ -63,22 +64,22 @@ class Engine(Protocol):
         ...
 
 
-def engine(name: str = "joblib", *, processes: int | None = None, address: str | None = None) -> Engine:
-    """The engine of that name; without ``processes`` it takes every core there is, one where joblib is missing.
+def engine(name: str = "joblib", *, jobs: int | None = None, address: str | None = None) -> Engine:
+    """The engine of that name; without ``jobs`` it takes every core there is, one where joblib is missing.
 
-    >>> engine(processes=1)
+    >>> engine(jobs=1)
     Here()
     """
     require_one_of("engine", name, choices=ENGINES)
-    if processes is not None:
-        require_whole("processes", processes, least=1)
+    if jobs is not None:
+        require_whole("jobs", jobs, least=1, most=limits.MOST_JOBS)
     if name == "ray":
-        if address is not None and processes is not None:
+        if address is not None and jobs is not None:
             raise InputError("a cluster at an address has cores of its own; try it without --jobs")
-        return OnRay(address=address, processes=processes)
+        return OnRay(address=address, processes=jobs)
     if address is not None:
         raise InputError("an address is that of a Ray cluster; try --engine ray with it")
-    wanted = processes or (cores() if find_spec("joblib") else 1)
+    wanted = jobs or (cores() if find_spec("joblib") else 1)
     return Here() if wanted == 1 else Processes(wanted)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from laconic.algorithms import Algorithm
 from laconic.problems.base import Instance, Round
-from laconic.problems.rounds import check_round
 from laconic.protocol.client import Client
+from laconic.runtimes.meeting import met
 from laconic.runtimes.network import Delivery, Network
 from laconic.runtimes.trace import Recorder, Run
 
@@ -34,7 +34,7 @@ def play(
     network = Network(plan, clients=clients, seed=seed, ledger=recorder.ledger, delivery=delivery, strict=True)
     seconds = 0.0
     for index in range(rounds):
-        round_ = check_round(instance.round(index), index=index, clients=clients, dim=instance.dim)
+        round_ = met(plan, instance, index=index, clients=clients)
         begun = time.perf_counter()
         choices = np.zeros(clients, dtype=np.int32)
         for i, client in network.clients.items():

@@ -10,12 +10,14 @@ from typing import Any
 
 from laconic.algorithms import Algorithm, AskServer, require_algorithm
 from laconic.canonical import parts
-from laconic.checks import is_grid, require_flag, require_one_of, require_whole, seen
+from laconic.checks import is_grid, require_flag, require_one_of, require_seed, require_sizes, seen
 from laconic.errors import InputError, ProblemError
 from laconic.problems.base import Problem
+from laconic.problems.rounds import check_round
 from laconic.registry import find
 from laconic.runtimes import lockstep, loopback
 from laconic.runtimes.asking import asked
+from laconic.runtimes.meeting import require_kernel
 from laconic.runtimes.threads import one_set_of_threads
 from laconic.runtimes.trace import Run
 
@@ -55,15 +57,15 @@ def run(
         ((20,), True)
     """
     _require_single(require_algorithm(algorithm), name=type(algorithm).__name__)
-    require_whole("clients", clients, least=1)
-    require_whole("rounds", rounds, least=1)
-    require_whole("seed", seed, least=0)
+    require_sizes(clients=clients, rounds=rounds)
+    require_seed("seed", seed)
     require_flag("log", log)
     require_one_of("runtime", runtime, choices=tuple(RUNTIMES))
     instance = _problem(problem).instance(seed=seed, clients=clients, rounds=rounds)
     play = RUNTIMES[runtime]
     how: dict[str, Any] = {"rounds": rounds, "seed": seed, "progress": progress}
     how |= {"log": True} if log else {}
+    require_kernel(algorithm, check_round(instance.round(0), index=0, clients=clients, dim=instance.dim))
     with one_set_of_threads():
         if isinstance(algorithm, AskServer):  # here, so that no runtime asks which algorithm it plays
             return asked(play, algorithm, instance, clients=clients, **how)

@@ -82,14 +82,25 @@ def spent(algorithm: Algorithm, *, curve: Curve, traffic: Traffic, own: int) -> 
 
 def _exact(D: float, *, curve: Curve, traffic: Traffic, own: int) -> float:
     """Every point goes to everyone once, 8(d+1) bytes, and every sync costs its messages."""
-    syncs, since, growth = 0, 0, 0.0
-    for mine in range(own):
-        since += 1
-        known = traffic.clients * (mine + 1 - since) + since - 1
-        growth += math.log1p(curve.variance(known))
-        if since * growth > D:  # Eq. 2
-            syncs, since, growth = syncs + 1, 0, 0.0
+    mine, syncs, fit = 0, 0, 1
+    while fit:
+        span = _until_sync(D, curve=curve, known=traffic.clients * mine, most=own)
+        fit = _alike(syncs, left=own - mine, span=span)
+        mine, syncs = mine + fit * span, syncs + fit
     return own * traffic.clients * WIDE * (traffic.dim + 1) + syncs * ONE_PHASE
+
+
+def _until_sync(D: float, *, curve: Curve, known: int, most: int) -> int:
+    """How many own points it takes until Eq. 2 fires when so many are known; beyond ``most`` nobody asks.
+
+    Points are counted in blocks of an eighth of those before.
+    """
+    count, growth = 0, 0.0
+    while count * growth <= D and count <= most:
+        block = max(1, count // 8)
+        growth += block * math.log1p(curve.variance(known + count))
+        count += block
+    return count
 
 
 def _statistics(algorithm: ApproxDisKernelUCB, *, curve: Curve, traffic: Traffic, own: int) -> float:
@@ -101,18 +112,26 @@ def _statistics(algorithm: ApproxDisKernelUCB, *, curve: Curve, traffic: Traffic
 def _syncs(algorithm: ApproxDisKernelUCB, *, curve: Curve, traffic: Traffic, own: int) -> float:
     """A sync: Σ|S_i|(d+1) up in all, |S|(d+1) + r² + r down and r² + r up for each client, 8 bytes a number."""
     N, d = traffic.clients, traffic.dim
-    n, size, total = 0, 0.0, 0.0
-    while True:
+    n, size, total, done, fit = 0, 0.0, 0.0, 0, 1
+    while fit:
         variance = max(curve.variance(n), curve.missed(size))
         new = math.floor(algorithm.D / variance) + 1  # Eq. 4
-        then = n + N * (new - 1) + 1  # the first client to have so many fires
-        if then > N * own:
-            return total
-        picked = (then - n) * min(1.0, algorithm.qbar * variance) + min(n, algorithm.qbar * curve.dimension(n))
-        size = min(curve.distinct(max(picked, 1.0)), curve.distinct(then), curve.rank)
+        span = N * (new - 1) + 1  # the first client to have so many fires
+        picked = span * min(1.0, algorithm.qbar * variance) + min(n, algorithm.qbar * curve.dimension(n))
+        size = min(curve.distinct(max(picked, 1.0)), curve.distinct(n + span), curve.rank)
         numbers = picked / N * (d + 1) + size * (d + 1) + 2.0 * (size**2 + size)
-        total += WIDE * numbers + TWO_PHASES + HASH * new
-        n = then
+        fit = _alike(done, left=N * own - n, span=span)
+        total += fit * (WIDE * numbers + TWO_PHASES + HASH * new)
+        n, done = n + fit * span, done + fit
+    return total
+
+
+def _alike(done: int, *, left: int, span: int) -> int:
+    """How many of the next syncs are taken to be alike, after so many; none where the next is beyond what is left.
+
+    One in sixteen: so a month is soon over at any traffic.
+    """
+    return min(max(1, done // 16), left // span)
 
 
 def _uploads(traffic: Traffic, *, curve: Curve, own: int) -> float:

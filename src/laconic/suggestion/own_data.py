@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from laconic.arrays import Floats
 from laconic.checks import MOST
 from laconic.datasets.tables import Numbers, Shape, own_source, read_table, sniff_table
 from laconic.errors import InputError, LaconicError
+from laconic.paths import is_file, own_path
 from laconic.suggestion.sample import Sample
 
 REWARD = "reward"
@@ -26,8 +27,8 @@ def read_sample(path: str | PathLike[str], *, reward: str | None = None) -> Samp
 
     An archive holds X (n × d) and perhaps y (n); a table has one column for each feature.
     """
-    file = Path(path).expanduser()
-    if not file.is_file():
+    file = own_path("file", path)
+    if not is_file(file):
         raise InputError(f"there is no file {file}; try the path of an {', '.join(KINDS)} file")
     kind = file.suffix.lower()
     if kind not in KINDS:
@@ -42,6 +43,8 @@ def read_sample(path: str | PathLike[str], *, reward: str | None = None) -> Samp
 
 
 def _archive(file: Path, *, reward: str | None) -> Sample:
+    if not zipfile.is_zipfile(file):
+        raise InputError(f"{file} is not a readable .npz archive; try numpy.savez(path, X=X, y=y)")
     try:
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             held = {name: archive[name] for name in archive.files}
@@ -73,19 +76,13 @@ def _table(columns: Mapping[str, Floats], *, reward: str | None) -> Sample:
 
 def _csv(file: Path) -> dict[str, Floats]:
     source = own_source(str(file))
-    try:
-        separator, rows = sniff_table(source)
-        first = rows[0]
-    except LaconicError as error:
-        if "one field only" not in str(error):
-            raise
-        raise InputError("it has one column only; try one column for each feature, separated by commas") from None
+    separator, (first, *_) = sniff_table(source, single=True)
     header = not any(_is_number(field) for field in first)
     names = first if header else [str(number) for number in range(1, len(first) + 1)]
     if len(set(names)) < len(names):
         raise InputError("two of its columns have the same name; rename one")
     shape = Shape(separator, header=header, words=frozenset(), used=tuple(range(len(names))), width=len(names))
-    read = read_table([source], shape=shape, names=names)
+    read = read_table([source], shape=shape, names=names, advice=", or leaving it out")
     return _numbers({each.name: each.values if isinstance(each, Numbers) else None for each in read})
 
 
@@ -97,6 +94,9 @@ def _parquet(file: Path) -> dict[str, Floats]:
         table = parquet.read_table(file)
     except (pa.ArrowException, OSError) as error:
         raise InputError(f"{file} is not a readable Parquet file ({' '.join(str(error).split())[:100]})") from None
+    for field in table.schema:
+        if pa.types.is_nested(field.type):
+            raise InputError(f"column {field.name} holds {field.type}, not numbers; try a column a feature")
     return _numbers({name: _floats(table.column(name).to_numpy()) for name in table.column_names})
 
 
@@ -120,15 +120,28 @@ def _is_number(text: str) -> bool:
 
 
 def is_sample(path: str) -> bool:
-    """Whether a name is that of a file with a sample, and not of a problem or of a recorded log."""
-    if not path.lower().endswith(KINDS):
+    """Whether a name is that of a file with a sample, and not of a problem or of a log of one."""
+    kind = Path(path).suffix.lower()
+    if kind not in KINDS:
         return False
-    return not (path.lower().endswith(".npz") and _holds(path, ("arms", "means", "noise")))
+    return not _is_recorded(path) if kind == ".npz" else not (kind == ".parquet" and _is_events(path))
 
 
-def _holds(path: str, names: Sequence[str]) -> bool:
+def _is_recorded(path: str) -> bool:
+    """Whether an archive holds arms with the mean of each."""
     try:
-        with zipfile.ZipFile(Path(path).expanduser()) as archive:
-            return all(f"{name}.npy" in archive.namelist() for name in names)
+        with zipfile.ZipFile(own_path("file", path)) as archive:
+            return {"arms.npy", "means.npy", "noise.npy"} <= set(archive.namelist())
     except (OSError, zipfile.BadZipFile):
+        return False
+
+
+def _is_events(path: str) -> bool:
+    """Whether a table holds decisions, as ``Run.log`` writes them."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        return {"arms", "chosen"} <= set(parquet.read_schema(own_path("file", path)).names)
+    except (OSError, pa.ArrowException):
         return False

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from laconic.arrays import Floats
-from laconic.checks import finite_array, require_whole
+from laconic.checks import finite_array, require_number, require_whole
 from laconic.errors import InputError
 from laconic.problems.base import Problem
 from laconic.problems.rounds import check_round
@@ -53,6 +53,7 @@ class Sample:
     def shuffled(self, most: int, *, seed: int) -> Sample:
         """At most so many of its rows, without return and in random order, by an addressed draw."""
         require_whole("most", most, least=2)
+        require_number("seed", seed)
         n = len(self.points)
         rows = generator(seed, Role.SAMPLE, n).permutation(n)[:most]
         rewards = None if self.rewards is None else self.rewards[rows]
@@ -86,22 +87,28 @@ class Sample:
 def pilot(problem: Problem, *, interactions: int = 500, seed: int = 0) -> Sample:
     """What one client that chooses uniformly at random would see of a problem.
 
+    Of a log in which only the reward of the chosen arm is known, it sees that arm of each event that counts.
+
     Examples:
         >>> from laconic import Cosine
         >>> pilot(Cosine(dim=3), interactions=7).points.shape
         (7, 3)
     """
     require_whole("interactions", interactions, least=2)
+    require_number("seed", seed)
     limits = getattr(problem, "limits", None)
     rounds = interactions if limits is None else min(interactions, limits(1, None)[1])
     instance = problem.instance(seed=seed, clients=1, rounds=rounds)
-    points, rewards = np.empty((rounds, instance.dim)), np.empty(rounds)
+    points, rewards = [], []
     for index in range(rounds):
         met = check_round(instance.round(index), index=index, clients=1, dim=instance.dim)
-        there = np.arange(met.means.shape[1]) if met.mask is None else np.flatnonzero(met.mask[0])
-        arm = there[generator(seed, Role.SAMPLE, index).integers(len(there))]
-        points[index], rewards[index] = met.arms[0, arm], met.rewards[0, arm]
-    return Sample(points, rewards)
+        known = met.mask if met.revealed is None else met.revealed
+        there = np.arange(met.means.shape[1]) if known is None else np.flatnonzero(known[0])
+        if len(there):
+            arm = there[generator(seed, Role.SAMPLE, index).integers(len(there))]
+            points.append(met.arms[0, arm])
+            rewards.append(met.rewards[0, arm])
+    return Sample(np.array(points).reshape(-1, instance.dim), np.array(rewards))
 
 
 def _checked_rewards(rewards: object, *, points: int) -> Floats:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from laconic import registry
 from laconic.arrays import Floats
+from laconic.checks import any_array
 from laconic.defaults import ALPHA, D_EXACT, DELTA, LAM
 from laconic.experiments.parts import ProblemLike, as_problem
 from laconic.kernels import Kernel, as_kernel, require_positive_definite
@@ -59,7 +60,8 @@ def suggest(
         >>> found.kernel.gamma > 1, found.algorithm("DisKernelUCB").lam == found.lam
         (True, True)
     """
-    sample = Sample(np.asarray(X), None if y is None else np.asarray(y)).shuffled(most, seed=seed)
+    given = Sample(any_array("X", X), None if y is None else any_array("y", y))
+    sample = given.shuffled(most, seed=seed)
     return _suggested(sample, kernel=_as_kernel(kernel), clients=clients, traffic=traffic)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 from laconic.algorithms import Algorithm, ApproxDisKernelUCB, DisKernelUCB, LaconicUCB, NKernelUCB, OneKernelUCB
@@ -103,13 +105,19 @@ class Suggestion:
         return as_dict(self)
 
     def to_toml(
-        self, *, problem: ProblemLike | None = None, clients: int | None = None, rounds: int | None = None
+        self,
+        *,
+        problem: ProblemLike | None = None,
+        clients: int | None = None,
+        rounds: int | None = None,
+        folder: str | PathLike[str] | None = None,
     ) -> str:
         """An experiment file for ``laconic run``: these algorithms on the problem that the sample was drawn from.
 
-        Of points of one's own `rehearsal` makes a problem.
+        Of points of one's own `rehearsal` makes a problem. A problem's file that lies in ``folder``, where the text
+        will lie too, is named from there, so that both can be moved together.
         """
-        from laconic.experiments.config import problem_table, to_text
+        from laconic.experiments.config import beside, problem_table, to_text
         from laconic.experiments.spec import SpecFile
 
         played = self.problem if problem is None else as_problem(problem)
@@ -118,12 +126,13 @@ class Suggestion:
                 "these points are of no problem that an experiment could play; give problem=, or see rehearsal"
             )
         n, t = self._sizes(played, clients=clients, rounds=rounds)
+        table = problem_table(played)
         file = SpecFile(
             title=f"As suggested: {name_of(played, kind='problem')}",
             clients=n,
             rounds=t,
             seeds=list(range(SEEDS)),
-            problem=problem_table(played),
+            problem=table if folder is None else beside(table, folder=Path(folder)),
             algorithms=[to_table(each, name=name) for name, each in self.algorithms().items()],
         )
         return "# Run it with: laconic run THIS_FILE --out DIR\n\n" + to_text(file)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from laconic.arrays import Bools, Floats
-from laconic.beliefs import Belief, NystromEmbedding, variances
+from laconic.beliefs import Belief, NystromEmbedding, expect_bounded, variances
 from laconic.checks import is_grid, require_one_of, require_positive
 from laconic.errors import RemoteProtocolError
 from laconic.leverage import full_rank, sample
@@ -69,13 +69,20 @@ class AgreeOnDictionary(Phase):
         return sample(variance, qbar=self.qbar, uniforms=member.random().random(len(variance)))
 
     def check(self, draft: Belief, part: Payload) -> None:
-        if not part.values:  # nobody proposes a point
-            return
-        if self.wire == "compact":
-            part = references.resolved(part, dictionary_of(draft), references.DICTIONARY)
-            X = references.rows_of(part, draft.dim)
-            part = Payload(values={"points": X, "rewards": np.zeros(len(X))})
-        check_points(part, draft)
+        if part.values:  # somebody proposes a point
+            check_points(self._shown(draft, part), draft)
+
+    def check_result(self, draft: Belief, merged: Payload) -> None:
+        if merged.values:
+            points, rewards = points_of(self._shown(draft, merged), draft.dim)
+            expect_bounded({"points": points, "rewards": rewards})
+
+    def _shown(self, draft: Belief, payload: Payload) -> Payload:
+        """The points in a payload, those that go by a number aside."""
+        if self.wire == "paper":
+            return payload
+        X = references.rows_of(references.resolved(payload, dictionary_of(draft), references.DICTIONARY), draft.dim)
+        return Payload(values={"points": X, "rewards": np.zeros(len(X))})
 
     def speaks_for(self, part: Payload, *, covered: int, upto: int) -> bool:
         proposed = references.count(part) if self.wire == "compact" else len(part.values.get("rewards", ()))
@@ -98,14 +105,15 @@ class AgreeOnDictionary(Phase):
         points, rewards = union.values["points"], union.values["rewards"]
         if len(points) == 0:
             return NOTHING  # unchanged
-        pivots = full_rank(draft.dictionary_kernel(), points)
+        pivots = full_rank(draft.dictionary_kernel(), points, tolerance=draft.limits.rank)
         return Payload(values={"points": points[pivots], "rewards": rewards[pivots]})
 
     def _agreed(self, draft: Belief, state: dict[int, Payload]) -> Agreed:
         old = dictionary_of(draft)
         proposals = {client: references.points_of(part, old) for client, part in sorted(state.items()) if part.values}
         union = np.concatenate([np.empty((0, draft.dim)), *proposals.values()])
-        new = union[full_rank(draft.dictionary_kernel(), union)] if len(union) else old
+        pivots = full_rank(draft.dictionary_kernel(), union, tolerance=draft.limits.rank)
+        new = union[pivots] if len(union) else old
         own = {client: references.rows_of(part, draft.dim) for client, part in state.items() if part.values}
         return Agreed(points=new, old=old, own=own)
 
@@ -126,8 +134,12 @@ class AgreeOnDictionary(Phase):
             # after a cold start on local models, those who might have proposed a point have left
             return draft if draft.dictionary_size is not None else draft.on_dictionary(np.empty((0, draft.dim)))
         if self.wire == "compact":
-            return draft.on_dictionary(references.points_of(merged, dictionary_of(draft)))
-        return draft.on_dictionary(points_of(merged, draft.dim)[0])
+            points = references.points_of(merged, dictionary_of(draft))
+        else:
+            points = points_of(merged, draft.dim)[0]
+        agreed = draft.on_dictionary(points)
+        agreed.coordinates.embed(points[:1])  # factors the kernel matrix, here, once for all who share this belief
+        return agreed
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from laconic.arrays import Floats
-from laconic.beliefs import Belief, Statistics, expect_bounded, whole
+from laconic.beliefs import Belief, Statistics, expect_bounded, expect_moderate, whole
 from laconic.errors import RemoteProtocolError
 from laconic.protocol import parcels
 from laconic.protocol.messages import Payload
@@ -56,6 +56,7 @@ def check_points(payload: Payload, draft: Belief) -> None:
     points, rewards = points_of(payload, draft.dim)
     expect_bounded({"points": points, "rewards": rewards})
     draft.check_points(points)
+    expect_moderate(draft, points, rewards)
 
 
 def whole_number(payload: Payload, name: str) -> int:

@@ -81,6 +81,8 @@ class ExactRows:
 
     def append(self, clients: slice, new: NewPoints) -> None:
         at, kept, c = self.size - 1, self._kept, new.explained
+        if not kept.counts[:, at].any():  # whoever does not act has a point here that a kernel can take, as all may not
+            kept.points[:, at] = new.scores.points[0]
         kept.points[clients, at] = new.scores.points
         kept.features[clients, at] = new.scores.features
         kept.J[clients, at, :at] = -(c[:, None, :at] @ kept.J[clients, :at, :at])[:, 0] / new.s[:, None]
@@ -121,10 +123,11 @@ class ExactRows:
         kept, k, there = self._kept, len(first), number >= 0
         points, counts, errors = old.points[client, first], old.counts[client], old.errors[client]
         U = kept.features[client, :k] = old.features[client, first]
+        kept.points[client] = old.points[client, 0]  # in rows of count 0 too
         kept.points[client, :k] = points
         kept.counts[client, :k] = np.bincount(number[there], counts[there], k)
         kept.errors[client, :k] = np.bincount(number[there], (counts * errors)[there], k) / kept.counts[client, :k]
         C = (self.belief.kernel(points, points) - U @ U.T) / self.belief.lam
-        H = lower_cholesky(C + np.diag(1.0 / kept.counts[client, :k]))
+        H = lower_cholesky(C + np.diag(1.0 / kept.counts[client, :k]), ridge=1.0)
         kept.J[client, :k, :k] = solve_lower(H, np.eye(k))
         kept.rho[client, :k] = kept.J[client, :k, :k] @ kept.errors[client, :k]

@@ -6,14 +6,15 @@ import numpy as np
 from scipy.linalg import blas
 
 from laconic.arrays import Bools, Floats, Ints
+from laconic.beliefs import LIMITS
 from laconic.runtimes.lockstep.batch import Exploring, NewPoints, Prediction, Scores
 
 #: Rows are folded into E when there are so many of them, and the first time not before this share of the rank.
 FOLD_FROM, FOLD_SHARE = 32, 0.25
 #: Arms that cannot win are dropped where those that remain take this many multiplications each.
 DROP_FROM = 20_000
-#: Rounding may move an index by this much, relative to the largest, with features in double and in single precision.
-ROUNDING, SINGLE_ROUNDING = 1e-9, 1e-4
+#: Rounding may move an index by this much, relative to the largest, by the precision of features.
+ROUNDING = {name: 10.0 * limits.tie for name, limits in LIMITS.items()}
 #: Rows of so many entries are folded in one product.
 FOLD_ENTRIES = 8_000_000
 
@@ -132,6 +133,6 @@ def _candidates(scores: Scores, mean: Floats, total: Floats, exploring: Explorin
     if exploring.there is not None:
         lower = np.where(exploring.there, lower, -np.inf)
     best = lower.max(axis=1, keepdims=True)
-    rounding = ROUNDING if scores.features.dtype == np.float64 else SINGLE_ROUNDING
+    rounding = ROUNDING[scores.features.dtype.name]
     candidates = mean + width >= best - rounding * (np.abs(mean) + width).max(axis=1, keepdims=True)
     return np.asarray(candidates if exploring.there is None else candidates & exploring.there)

@@ -16,7 +16,6 @@ from laconic.beliefs import SMALL_FACTOR, Belief, ExactBelief
 from laconic.errors import InputError
 from laconic.exploration import UCB, Fixed, Greedy, tied_with_best
 from laconic.problems.base import Instance, Round
-from laconic.problems.rounds import check_round
 from laconic.protocol.plan import Plan
 from laconic.protocol.wire import EXACT
 from laconic.randomness import Role, generator
@@ -31,6 +30,7 @@ from laconic.runtimes.lockstep.scores import RoundScores, arranged
 from laconic.runtimes.lockstep.sight import Sight
 from laconic.runtimes.lockstep.sync import Postmaster
 from laconic.runtimes.lockstep.tails import Tails
+from laconic.runtimes.meeting import met
 from laconic.runtimes.trace import Recorder, Run
 
 
@@ -57,7 +57,7 @@ def play(
     )
     seconds = 0.0
     for index in range(rounds):
-        round_ = check_round(instance.round(index), index=index, clients=clients, dim=instance.dim)
+        round_ = met(plan, instance, index=index, clients=clients)
         begun = time.perf_counter()
         recorder.round_done(index, round_, fleet.play_round(index, round_))
         seconds += time.perf_counter() - begun
@@ -155,7 +155,8 @@ class Fleet:
         if scored is not None:  # equal arms have one score
             rows, columns = self._numbers[: last - first, None], scored[first:last]
             mean, width = mean[rows, columns], width[rows, columns]
-        tied = tied_with_best(mean, width, there=None if arms.mask is None else arms.mask[first:last])
+        there = None if arms.mask is None else arms.mask[first:last]
+        tied = tied_with_best(mean, width, tie=self.belief.limits.tie, there=there)
         picked: Ints = tied.argmax(axis=1)
         if self.recorder.chances is not None:
             self.recorder.chances.note_shared(index * self.clients + first, tied.sum(axis=1))

@@ -37,6 +37,7 @@ class Sight:
             width=width,
             same=np.argsort(order)[same],
             draws=Draws(lambda: address),
+            tie=self.belief.limits.tie,
             joint=lambda: self._covariance(row, points),
         )
 

@@ -91,7 +91,7 @@ class Folded:
     def of(cls, belief: FiniteBelief, embedding: NystromEmbedding) -> Folded:
         """A belief on a dictionary, multiplied out."""
         solved, root, most = solve_identity(belief.factor), solve_identity(embedding.root), 1.0 / belief.lam
-        C = reversed_cholesky(ridged(-(solved.T @ solved), most), largest=most)
+        C = reversed_cholesky(ridged(-(solved.T @ solved), most), scale=most)
         P = lower_product(solved, root)
         kept = P if embedding.size <= MOST_KEPT else None
         return cls(belief, embedding, F=lower_product(C, root), mean=belief.weights @ P, P=kept)

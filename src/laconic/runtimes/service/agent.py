@@ -124,10 +124,11 @@ class Agent:
         self._changed = threading.Condition()
         self._closed = threading.Event()
         client, first = _restored(plan, store, name=joining.name, seed=seed)
-        self._made = _times(store, client)
-        self._noted = dict(self._made)
+        self._made = _times(store, client)  # by a clock that nobody sets, so that none grows old by that
+        self._noted: tuple[dict[str, float], int] = ({}, 0)
         self._diary = Diary(client, store, perform=self._perform, log_decisions=log_decisions)
         self._link = Linking(self, joining, codec=Codec(plan))
+        self._share = background().sharing.of(joining.address, plan.fingerprint)
         if client.state not in (ClientState.OUTSIDE, ClientState.AWAY):
             self._diary.happen(lambda each: each.lose())
         for work in first.compute:
@@ -229,7 +230,7 @@ class Agent:
         self._require_open()
         options = {} if ids is None else {"ids": ids}
         decision = self._diary.choose(arms, **options)
-        self._made[decision.id] = time.time()
+        self._made[decision.id] = time.monotonic()
         return decision
 
     def observe(self, decision: Decision | str, reward: float) -> None:
@@ -250,8 +251,8 @@ class Agent:
     def pending(self) -> dict[str, float]:
         """Decisions that wait for their reward, by id, and how many seconds they have."""
         waiting = self._diary.look(lambda client: list(client.learner.pending))
-        now = time.time()
-        return {each: max(0.0, now - self._made.get(each, now)) for each in waiting}
+        now = time.monotonic()
+        return {each: now - self._made.get(each, now) for each in waiting}
 
     def flush(self, timeout: float = 30.0) -> None:
         """Share all observations now, and wait until the coordinator has answered with what others have."""
@@ -262,12 +263,14 @@ class Agent:
         if not self.plan.exchanges:
             return
         self._await(lambda client: client.state is not ClientState.OUTSIDE, until, "the coordinator was not reached")
-        while True:
+        is_answered = False
+        while not is_answered:
             self._diary.happen(lambda client: client.flush())
             if self._comes(_is_flushed, by=min(until, time.monotonic() + ASK_AGAIN)):
                 return
             # A sync that went on without this agent leaves the flush wanted, and nobody who knows of it.
             self._await(lambda client: client.state is ClientState.IDLE or _is_flushed(client), until, UNANSWERED)
+            is_answered = self._diary.look(_is_flushed)
 
     def status(self) -> Status:
         """How this agent stands."""
@@ -354,7 +357,7 @@ class Agent:
 
     def _work(self, work: Work) -> None:
         try:
-            result: Any = work.result()
+            result: Any = work.result(self._share)
         except LaconicError as error:
             result = error
         except Exception as error:  # it must come back, or the exchange that it is for never ends
@@ -410,9 +413,10 @@ class Agent:
         """Note when decisions that wait were made, so that a restart does not make them younger."""
         pending = self._diary.look(lambda client: list(client.learner.pending))
         made = {name: self._made[name] for name in pending if name in self._made}
-        if made != self._noted:
-            self._diary.note(TIMES, msgspec.json.encode(made))
-            self._noted = made
+        ahead = time.time() - time.monotonic()  # the time of day, which another process knows too
+        if (made, round(ahead)) != self._noted:
+            self._diary.note(TIMES, msgspec.json.encode({name: at + ahead for name, at in made.items()}))
+            self._noted = (made, round(ahead))
 
     def _await(self, holds: Callable[[Client], bool], until: float, otherwise: str) -> None:
         if not self._comes(holds, by=until):
@@ -501,4 +505,5 @@ def _times(store: Store, client: Client) -> dict[str, float]:
     except msgspec.MsgspecError:
         noted = {}
     now = time.time()
-    return {name: min(now, noted.get(name, now)) for name in client.learner.pending}
+    ages = {name: max(0.0, now - noted.get(name, now)) for name in client.learner.pending}
+    return {name: time.monotonic() - age for name, age in ages.items()}

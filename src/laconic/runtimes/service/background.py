@@ -10,16 +10,21 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from laconic.runtimes.service.sharing import Sharing
+
 T = TypeVar("T")
+#: So many calls, and so many pieces of work, are under way at a time: most of them wait for a disk, not for a core.
+THREADS = 16
 
 
 @dataclass(frozen=True, eq=False)
 class Background:
-    """A loop that runs in a thread of its own, threads for calls that may wait, and threads for work that is long."""
+    """A loop in a thread of its own, threads for calls that may wait and for long work, and what agents share."""
 
     loop: asyncio.AbstractEventLoop
     pool: ThreadPoolExecutor
     works: ThreadPoolExecutor
+    sharing: Sharing
     process: int
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -51,9 +56,8 @@ def background() -> Background:
 
 def _started() -> Background:
     loop = asyncio.new_event_loop()
-    cores = os.cpu_count() or 1
-    pool = ThreadPoolExecutor(4 + cores, thread_name_prefix="laconic-call")
-    works = ThreadPoolExecutor(cores, thread_name_prefix="laconic-work")
+    pool = ThreadPoolExecutor(THREADS, thread_name_prefix="laconic-call")
+    works = ThreadPoolExecutor(THREADS, thread_name_prefix="laconic-work")
     loop.set_default_executor(pool)
     threading.Thread(target=loop.run_forever, name="laconic-links", daemon=True).start()
-    return Background(loop=loop, pool=pool, works=works, process=os.getpid())
+    return Background(loop=loop, pool=pool, works=works, sharing=Sharing(), process=os.getpid())

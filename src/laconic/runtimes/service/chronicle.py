@@ -108,6 +108,10 @@ class Chronicle:
         self._known = _observations(hub)  # before the start: what these cost was not counted either
         self._paper = 0.0
         self._lock = threading.Lock()
+        self._ahead = time.time() - time.monotonic()  # of the start: a clock that is set does not turn curves back
+
+    def _now(self) -> float:
+        return time.monotonic() + self._ahead
 
     # -- what is told --------------------------------------------------------------------------------------------
 
@@ -118,7 +122,7 @@ class Chronicle:
 
     def kept(self, records: Iterable[Record]) -> None:
         """Records are durable."""
-        now = time.time()
+        now = self._now()
         came = [(number, rewards) for record in records for number, rewards in self._rewards(record) if len(rewards)]
         with self._lock:
             for number, rewards in came:
@@ -171,11 +175,11 @@ class Chronicle:
         number, fired, members, before = self._begun
         if epoch == number:  # once, though every member is told
             spent, self._begun = self._total() - before, (-1, None, 0, 0)
-            self._exchanges.append(Exchange(time.time(), epoch, fired, "asked", members, spent, result))
+            self._exchanges.append(Exchange(self._now(), epoch, fired, "asked", members, spent, result))
 
     def _answer(self, name: str | None, version: int, size: int, result: str) -> None:
         why = self._asked.pop(name, "asked")
-        self._exchanges.append(Exchange(time.time(), version, name, why, 1, size, result))
+        self._exchanges.append(Exchange(self._now(), version, name, why, 1, size, result))
 
     def _paper_bytes(self, rank: int, *, points: int, clients: int) -> float:
         """What one client's part of a sync takes on the paper's wire: its share of a dictionary up, all of it down."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
+from laconic import limits
 from laconic.checks import require_positive, require_whole
 from laconic.errors import InputError, LinkError
 from laconic.protocol.codec import MOST_BYTES, VERSION, Codec
@@ -52,7 +53,7 @@ class Limits:
     def __post_init__(self) -> None:
         require_whole("members", self.members, least=1)
         require_whole("links", self.links, least=1)
-        require_whole("message_bytes", self.message_bytes, least=1024)
+        require_whole("message_bytes", self.message_bytes, least=1024, most=limits.MOST_BYTES)
         require_positive("greeting_seconds", self.greeting_seconds)
 
 
@@ -142,7 +143,7 @@ class Coordinator:
         require_plan(plan)
         self.plan, self.serving = plan, serving
         self._background: Background = background()
-        self._works = ThreadPoolExecutor(2, thread_name_prefix="laconic-merge")
+        self._works = ThreadPoolExecutor(max(2, os.cpu_count() or 1), thread_name_prefix="laconic-merge")
         store = Store(state, role="coordinator", name="coordinator", plan=plan)
         try:
             server = _restored(plan, store, serving, term=secrets.randbits(40) if term is None else term)
@@ -152,7 +153,7 @@ class Coordinator:
         self._codec = Codec(plan, most_bytes=serving.limits.message_bytes)
         self.desk = Desk(server, store, codec=self._codec, pool=self._works)
         self.desk.allowed = serving.allowed
-        self.started, self.address, self.http_address = time.time(), "", ""
+        self.started, self.address, self.http_address = time.monotonic(), "", ""
         self._description = methods.Description(
             version=VERSION,
             dim=plan.belief.dim,
@@ -186,8 +187,8 @@ class Coordinator:
             return
         self._stopped = True
         self._background.run(self._stop(grace))
-        self._works.shutdown(wait=False, cancel_futures=True)
         self.desk.stop()
+        self._works.shutdown(wait=False, cancel_futures=True)
         log.info("stopped")
 
     def __enter__(self) -> Coordinator:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -127,8 +128,14 @@ def log_table(logs: Sequence[Sequence[Shown]]) -> Any:
 
     The client of a row is the place of its agent among ``logs``.
     """
-    rows = [(each.made, client, each) for client, log in enumerate(logs) for each in log if each.reward is not None]
-    rows.sort(key=lambda row: row[:2])  # stable: two decisions of one agent stay in order
+    rows = [
+        (made, client, each)
+        for client, log in enumerate(logs)
+        # Decisions of one agent stay in order, also where its clock was set back between them.
+        for made, each in zip(accumulate((each.made for each in log), max), log, strict=True)
+        if each.reward is not None
+    ]
+    rows.sort(key=lambda row: row[:2])
     dims = sorted({each.arms.shape[1] for _, _, each in rows})
     if len(dims) > 1:
         raise InputError(f"arms have {' and '.join(map(str, dims))} features; give agents of one federation")

@@ -23,6 +23,7 @@ from laconic.protocol.outcome import Outcome, Work
 from laconic.protocol.records import Record, encode_record
 from laconic.protocol.restoring import snapshot_server
 from laconic.protocol.server import Sends, Server
+from laconic.protocol.vetting import Vetted
 from laconic.runtimes.service.chronicle import Chronicle
 from laconic.runtimes.service.store import Store
 from laconic.runtimes.service.traffic import Traffic
@@ -30,6 +31,8 @@ from laconic.runtimes.service.traffic import Traffic
 log = logging.getLogger("laconic.coordinator")
 #: So many events share a commit at most.
 MOST_EVENTS = 64
+#: A message of so many bytes is read and checked beside other events; a smaller one is not worth another thread.
+LARGE = 2**14
 
 
 class Door(Protocol):
@@ -55,6 +58,15 @@ class Arrived:
     door: Door
     data: bytes
     handled: Callable[[], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """An event: bytes that came were read beside other events, and what they carry was checked."""
+
+    arrived: Arrived
+    message: Any  # or the error of reading it
+    vetted: Vetted | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +104,7 @@ class Stopped:
     """An event, the last one."""
 
 
-Event = Arrived | Gone | Passed | Worked | Compacted | Stopped
+Event = Arrived | Opened | Gone | Passed | Worked | Compacted | Stopped
 
 
 @dataclass(eq=False)
@@ -138,6 +150,7 @@ class Desk:
         self._codec, self._pool = codec, pool
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._again: list[Event] = []  # what must happen and could not be stored
+        self._reading: dict[int, Gone | None] = {}  # links whose message is being read, and that they are down
         self._compacting = False
         self._put = self._done = 0  # how many events
         self._counting = threading.Lock()
@@ -187,6 +200,7 @@ class Desk:
     def _handle(self, batch: list[Event]) -> None:
         if any(isinstance(event, Passed) for event in batch):
             batch, self._again = [*self._again, *batch], []
+        batch = [event for event in batch if not self._is_put_off(event)]
         before, effects = self.server.hub, Effects()
         for event in batch:
             self._happen(event, effects)
@@ -199,11 +213,45 @@ class Desk:
         else:
             self._perform(effects)
         for event in batch:
-            if isinstance(event, Arrived):
-                event.handled()
+            if isinstance(event, Arrived | Opened):
+                _arrival(event).handled()
+
+    def _is_put_off(self, event: Event) -> bool:
+        """Have a large message read and checked beside other events; what follows on its link waits for that."""
+        if isinstance(event, Gone) and event.door.number in self._reading:
+            self._reading[event.door.number] = event
+            return True
+        if isinstance(event, Opened):
+            gone = self._reading.pop(event.arrived.door.number)
+            if gone is not None:
+                self.put(gone)
+        if not isinstance(event, Arrived) or len(event.data) < LARGE:
+            return False
+        self._reading[event.door.number] = None
+        with self._counting:
+            self._put += 1  # from now on, so that it never seems to be done
+        self._pool.submit(self._open, event)
+        return True
+
+    def _open(self, event: Arrived) -> None:
+        message, vetted = self._read(event), None
+        try:
+            vetted = None if isinstance(message, Exception) else self.server.vet(message)
+        except Exception as error:  # as in an event: its sender alone pays for it
+            message = error
+        self._events.put(Opened(event, message, vetted))
+
+    def _read(self, event: Arrived) -> Any:
+        """The message in the bytes that came, or what is wrong with them."""
+        try:
+            return self._codec.decode(event.data)
+        except RemoteProtocolError as error:
+            return error
 
     def _happen(self, event: Event, effects: Effects) -> None:
         if isinstance(event, Arrived):
+            self._arrive(Opened(event, self._read(event), None), effects)
+        elif isinstance(event, Opened):
             self._arrive(event, effects)
         elif isinstance(event, Gone):
             self.doors.pop(event.door.number, None)
@@ -215,17 +263,18 @@ class Desk:
         elif isinstance(event, Compacted):
             self._compact(event)
 
-    def _arrive(self, event: Arrived, effects: Effects) -> None:
+    def _arrive(self, event: Opened, effects: Effects) -> None:
         """Take a message; what no correct client sends ends its link, and nothing else."""
-        door = event.door
+        door, message = event.arrived.door, event.message
         try:
-            message = self._codec.decode(event.data)
-            self.traffic.record(message, direction="up", size=len(event.data))
+            if isinstance(message, Exception):
+                raise message
+            self.traffic.record(message, direction="up", size=len(event.arrived.data))
             refusal = self._refusal(door, message) if isinstance(message, Hello) else None
             if refusal is not None:
                 self._refuse(door, refusal, effects, denied=True)
                 return
-            outcome = self.server.receive(door.number, message)
+            outcome = self.server.receive(door.number, message, vetted=event.vetted)
         except RemoteProtocolError as error:
             self._refuse(door, str(error), effects)
             effects.add(self.server.lose(door.number))
@@ -276,8 +325,8 @@ class Desk:
         log.error("records could not be stored", extra={"reason": str(error)})
         self._again += [event for event in batch if isinstance(event, Gone | Worked)]
         for event in batch:
-            if isinstance(event, Arrived):
-                event.door.end("the coordinator cannot store anything at the moment")
+            if isinstance(event, Arrived | Opened):
+                _arrival(event).door.end("the coordinator cannot store anything at the moment")
 
     def _tell(self, told: Callable[[Chronicle], None]) -> None:
         """Tell the chronicle; nothing hangs on it."""
@@ -352,3 +401,8 @@ class Desk:
             self.counters.snapshots += 1
         except StateError as error:
             log.error("a snapshot could not be stored", extra={"reason": str(error)})
+
+
+def _arrival(event: Arrived | Opened) -> Arrived:
+    """The arrival that an event is of."""
+    return event.arrived if isinstance(event, Opened) else event

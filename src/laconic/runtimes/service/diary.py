@@ -138,12 +138,16 @@ class Diary:
         if self.failing is not None:
             raise StateError(self.failing)
 
-    def _write(self) -> None:
+    def _write(self) -> Client:
+        """Write whatever waits; the client as it was after the last of that."""
         with self._brief:
-            entries = list(self._queue)
+            entries, client = list(self._queue), copy(self.client)
             self._queue.clear()
-        if not entries:
-            return
+        if entries:
+            self._write_all(entries)
+        return client
+
+    def _write_all(self, entries: list[Entry]) -> None:
         try:
             records = [record for entry in entries for record in entry.records]
             shown = [entry.shown for entry in entries if entry.shown is not None]
@@ -202,15 +206,16 @@ class Diary:
             self.store.compact(data, upto=upto)
 
     def _still(self) -> tuple[Client, int]:
-        """The client at a moment at which all is written."""
+        """The client at a moment, and the number of the last record until then, which is written.
+
+        What happens while that is being written is not waited for: somebody who chooses all the time would never let
+        this end, and nobody else could write meanwhile.
+        """
         with self._disk:
-            while True:
-                self._write()
-                if self.failing is not None:
-                    raise StateError(self.failing)
-                with self._brief:
-                    if not self._queue:
-                        return copy(self.client), self.store.last
+            client = self._write()
+            if self.failing is not None:
+                raise StateError(self.failing)
+            return client, self.store.last
 
     def close(self) -> None:
         """Write what waits, and let go of the store."""

@@ -8,6 +8,7 @@ import secrets
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from copy import copy
 from typing import Any, Protocol
 
 from laconic.errors import LaconicError, LinkError, ProtocolError
@@ -50,18 +51,23 @@ class Owner(Protocol):
 class Link:
     """One link, from its greeting to its end; what is put into it later is lost, as on any link that is down."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self.outbox: asyncio.Queue[Up | None] = asyncio.Queue()
+    def __init__(self, loop: asyncio.AbstractEventLoop, codec: Codec) -> None:
+        self.outbox: asyncio.Queue[tuple[Up, bytes] | None] = asyncio.Queue()
         self.ended: str | None = None  # why, once it is to end
         self.was_up = False  # whether the greeting was answered
         self.is_refused = False  # whether either side ended it on purpose
         self.put_in = self.taken_out = 0  # how many messages
-        self._loop = loop
+        self._loop, self._codec = loop, codec
 
     def put(self, message: Up) -> None:
-        """Send a message, after all that was put before."""
+        """Send a message, after all that was put before; it is encoded here, in the thread that has just stored it."""
+        try:
+            data = self._codec.encode(message)
+        except LaconicError as error:  # it is too large: the agent goes on alone, and says why
+            self.end(str(error))
+            return
         self.put_in += 1  # by one thread at a time: the one that writes the diary
-        self._loop.call_soon_threadsafe(self.outbox.put_nowait, message)
+        self._loop.call_soon_threadsafe(self.outbox.put_nowait, (message, data))
 
     def end(self, reason: str) -> None:
         """End it, after all that was put before."""
@@ -132,7 +138,7 @@ class Linking:
     async def _run(self) -> None:
         pause = self._joining.first_wait
         while not self._stopping.is_set():
-            link, begun = Link(self._loop), time.monotonic()
+            link, begun = Link(self._loop, self._codec), time.monotonic()
             try:
                 await self._once(link)
             except grpc.aio.AioRpcError as error:
@@ -209,10 +215,10 @@ class Linking:
 
     async def _write(self, call: Any, link: Link) -> None:
         while True:
-            message = await link.outbox.get()
-            if message is None:
+            item = await link.outbox.get()
+            if item is None:
                 return
-            data = await self._aside(self._codec.encode, message)
+            message, data = item
             self._owner.traffic.record(message, direction="up", size=len(data))
             link.taken_out += 1
             await call.write(data)
@@ -233,8 +239,9 @@ class Linking:
         message = self._codec.decode(data)
         if isinstance(message, SetAside) and message.final:
             self.rest(f"{message.reason}; call reconnect() to take the place back")
+        vetted = self._owner.look(copy).vet(message)  # beside events, as `choose` waits for those
         try:
-            outcome = self._owner.happen(lambda client: client.receive(message), lazy=True)
+            outcome = self._owner.happen(lambda client: client.receive(message, vetted=vetted), lazy=True)
         except ProtocolError as error:
             link.is_refused = True
             raise LinkError(str(error)) from None

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from laconic import limits
 from laconic.checks import require_whole
 from laconic.errors import InputError, LaconicError, LinkError, StateError, UnknownDecision
 from laconic.protocol.learner import ArmId, Decision
@@ -196,7 +197,7 @@ class Sidecar:
         self, agent: Agent, *, listen: str, origins: frozenset[str] = frozenset(), body_bytes: int = MOST_BODY
     ) -> None:
         """A sidecar of an agent, which stays its maker's to close; pages of ``origins`` may use it too."""
-        require_whole("body_bytes", body_bytes, least=1024)
+        require_whole("body_bytes", body_bytes, least=1024, most=limits.MOST_BYTES)
         self.agent, self.address = agent, ""
         self._listen = require_listen(listen)
         self._origins = frozenset(origins)

@@ -35,7 +35,7 @@ def status_of(coordinator: Coordinator) -> dict[str, Any]:
     return {
         "ready": coordinator.is_ready,
         "address": coordinator.address,
-        "seconds": round(time.time() - coordinator.started, 1),
+        "seconds": round(time.monotonic() - coordinator.started, 1),
         "plan": coordinator.plan.fingerprint,
         "term": hub.term,
         "state": server.state.value,

@@ -25,8 +25,9 @@ Role = Literal["agent", "coordinator"]
 ROLES: tuple[Role, ...] = ("agent", "coordinator")
 #: Marks the databases of laconic ("lcnc"), and counts up when their layout changes.
 APPLICATION, FORMAT = 0x6C636E63, 1
-#: A snapshot is due when the records since the last one are more than this, and more than half of what it takes.
-LEAST_BYTES, MOST_RECORDS = 2**20, 4096
+#: A snapshot is due when the records since the last one take more than this, and more than so many times what it takes:
+#: a sync leaves a record about as large as a snapshot, which is not to be written twice each time.
+LEAST_BYTES, MOST_RECORDS, TIMES_SNAPSHOT = 2**23, 4096, 4
 #: After these errors SQLite has taken back the transaction, whatever the disk did; after others nobody knows.
 _TAKEN_BACK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_BUSY)
 _TABLES = """
@@ -212,7 +213,7 @@ class Store:
     def is_long(self) -> bool:
         """Whether there is so much since the last snapshot that another one is due."""
         many = self._last - self._first >= MOST_RECORDS
-        return many or self._bytes > max(LEAST_BYTES, self._snapshot_bytes // 2)
+        return many or self._bytes > max(LEAST_BYTES, TIMES_SNAPSHOT * self._snapshot_bytes)
 
     def compact(self, snapshot: bytes, *, upto: int) -> None:
         """Let an encoded snapshot stand for all records up to a number."""
