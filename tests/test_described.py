@@ -27,7 +27,7 @@ from laconic.uploads import Growth
 
 #: Public, though they are not at the top of the package: what public things take or give.
 FURTHER = (Codec, Outcome, Work, FloatWire, Int8Wire, Growth, laconic.Agent.join, laconic.TLS, laconic.Limits)
-SERVICE = (laconic.Agent, laconic.Coordinator, laconic.Serving, Status)
+SERVICE = (laconic.Agent, laconic.Coordinator, laconic.Serving, laconic.Sidecar, Status)
 VALUES = (Recipe, Row, Point, Download, News)
 OURS = [getattr(laconic, name) for name in laconic.__all__]
 

@@ -230,7 +230,7 @@ def in_reference() -> set[str]:
 
 
 def test_everything_public_is_in_the_reference() -> None:
-    service = ["Agent", "Coordinator", "Limits", "Serving", "TLS"]
+    service = ["Agent", "Coordinator", "Limits", "Serving", "Sidecar", "TLS"]
     protocol = ["Codec", "Outcome", "Work", "Growth", "WithAsk", "FloatWire", "Int8Wire"]
     assert sorted({*laconic.__all__, *service, *protocol} - in_reference()) == []
 
