@@ -89,7 +89,7 @@ def _negated_squares(X: Floats, Y: Floats, *, weight: float) -> Floats:
 def _widened(X: Floats, *columns: Floats | float) -> Floats:
     """X with further columns at its right."""
     width = X.shape[-1]
-    wide = np.empty((*X.shape[:-1], width + len(columns)))
+    wide = np.empty((*X.shape[:-1], width + len(columns)), dtype=np.result_type(X, np.float32))
     wide[..., :width] = X
     for place, column in enumerate(columns):
         wide[..., width + place] = column

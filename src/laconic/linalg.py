@@ -22,7 +22,7 @@ LARGE_BLOCK = 256
 SMALL_BLOCK = 16
 #: Such factors get larger blocks as they grow, up to this.
 DOUBLED_UP_TO = 64
-DOUBLE = np.dtype(np.float64)
+DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 #: Rounding may push a pivot of a positive definite matrix this far below zero, relative to its own diagonal entry.
 JITTERS = (1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
 #: What is added to make up for rounding is at most this part of a ridge, or it would stand in for it.
@@ -84,8 +84,8 @@ def solve_identity(L: Floats) -> Floats:
     return np.asarray(lapack.dtrtri(L.T, lower=0)[0].T) if L.size else L.copy()
 
 
-def solve_lower_in_place(L: Floats, B: Floats) -> None:
-    """Turn B into L⁻¹B where it lies.
+def solve_lower_in_place(L: Floats, B: Floats, *, transposed: bool = False) -> None:
+    """Turn B into L⁻¹B where it lies, or into L⁻ᵀB.
 
     A C-ordered B is, transposed, what BLAS calls column-major: XLᵀ = Bᵀ is solved there without a copy. One column
     by itself is solved as a vector, four times as fast.
@@ -94,10 +94,10 @@ def solve_lower_in_place(L: Floats, B: Floats) -> None:
         return
     if B.shape[1] == 1:
         trsv = blas.strsv if B.dtype == np.float32 else blas.dtrsv
-        B[:, 0] = trsv(L.T, B[:, 0], lower=0, trans=1, overwrite_x=1)
+        B[:, 0] = trsv(L.T, B[:, 0], lower=0, trans=0 if transposed else 1, overwrite_x=1)
         return
     trsm = blas.strsm if B.dtype == np.float32 else blas.dtrsm
-    solved = trsm(1.0, L.T, B.T, side=1, lower=0, overwrite_b=1)
+    solved = trsm(1.0, L.T, B.T, side=1, lower=0, trans_a=1 if transposed else 0, overwrite_b=1)
     if not np.may_share_memory(solved, B):
         B[:] = solved.T
 
@@ -165,6 +165,10 @@ class _Block:
         twin.filled = rows
         return twin
 
+    def rows(self, first: int, last: int) -> Floats:
+        """Rows ``first`` … ``last`` of this block, each up to the diagonal entry of the last one."""
+        return np.concatenate([self.panel[first:last], self.diagonal[first:last, :last]], axis=1)
+
     def append(self, rows: Floats) -> None:
         """Take over rows of the factor, each given up to and including its diagonal entry."""
         first, last = self.filled, self.filled + len(rows)
@@ -180,6 +184,12 @@ class _Block:
         if first:
             subtract_product(part, self.diagonal[first:last, :first], V[self.start : self.start + first])
         solve_lower_in_place(self.diagonal[first:last, first:last], part)
+
+    def solve_transposed(self, V: Floats, *, rows: int) -> None:
+        """Backward substitution of this block's first ``rows`` rows on V, in place; V is solved below them."""
+        part = V[self.start : self.start + rows]
+        solve_lower_in_place(self.diagonal[:rows, :rows], part, transposed=True)
+        subtract_product(V[: self.start], self.panel[:rows].T, part)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,12 +212,40 @@ class GrowingFactor:
         return cls(size=len(L), blocks=(block,), dtype=dtype)
 
     def solve(self, B: Floats, *, done: int = 0) -> Floats:
-        """L⁻¹B in place of B, which has ``size`` rows of which the first ``done`` are solved already."""
-        for block in self.blocks:
-            first, last = max(done - block.start, 0), min(block.capacity, self.size - block.start)
-            if first < last:
-                block.solve(B, first=first, last=last)
+        """L⁻¹B in place of B, of whose rows the first ``done`` are solved already; B may have the first rows only."""
+        for block, first, last in self._between(done, len(B)):
+            block.solve(B, first=first, last=last)
         return B
+
+    def solve_transposed(self, B: Floats) -> Floats:
+        """L⁻ᵀB in place of B."""
+        for block, _, rows in reversed(self._between(0, self.size)):
+            block.solve_transposed(B, rows=rows)
+        return B
+
+    def _between(self, first: int, last: int) -> list[tuple[_Block, int, int]]:
+        """The blocks that hold rows ``first`` … ``last``, and which of their own rows these are."""
+        parts = [(block, first - block.start, last - block.start) for block in self.blocks]
+        return [
+            (block, max(start, 0), min(stop, block.capacity))
+            for block, start, stop in parts
+            if start < block.capacity and stop > 0 and first < last
+        ]
+
+    def in_single(self, older: GrowingFactor | None = None) -> GrowingFactor:
+        """The factor in single precision; ``older`` is that of its first rows, where it is at hand."""
+        single = GrowingFactor(dtype=SINGLE) if older is None else older
+        for block, first, last in self._between(single.size, self.size):
+            single = single.appended(block.rows(first, last))
+        return single
+
+    def matrix(self, *, first: int = 0) -> Floats:
+        """L as one array, or its rows from ``first`` on."""
+        L = np.zeros((self.size - first, self.size), dtype=self.dtype)
+        for block, start, stop in self._between(first, self.size):
+            at = block.start - first
+            L[at + start : at + stop, : block.start + stop] = block.rows(start, stop)
+        return L
 
     def extended(self, solved: Floats, corner: Floats, *, ridge: float = math.inf) -> tuple[GrowingFactor, Floats]:
         """The factor of [[A, C], [Cᵀ, E]] from that of A, with solved = L⁻¹C and corner = E; and its new rows."""
@@ -237,15 +275,6 @@ class GrowingFactor:
             block.append(rows[:take, : size + take])
             rows, size = rows[take:], size + take
         return replace(self, size=size, blocks=tuple(blocks))
-
-    def matrix(self) -> Floats:
-        """L as one array."""
-        L = np.zeros((self.size, self.size))
-        for block in self.blocks:
-            rows = min(block.capacity, self.size - block.start)
-            L[block.start : block.start + rows, : block.start] = block.panel[:rows]
-            L[block.start : block.start + rows, block.start : block.start + rows] = block.diagonal[:rows, :rows]
-        return L
 
     def trace(self) -> float:
         """The sum of the diagonal entries of L."""

@@ -10,8 +10,10 @@ from laconic.atoms.builder import mean_missed, select
 from laconic.atoms.spanning import independent
 from laconic.atoms.weighing import DENSE_UP_TO, SINGLE, Weighing, largest_eigenvalue
 from laconic.atoms.whitened import Whitened
+from laconic.beliefs import FiniteBelief
 from laconic.errors import InputError
 from laconic.kernels import Gaussian, Linear, Polynomial
+from laconic.linalg import lower_cholesky, ridged
 from tests.atoms.cases import KERNELS, Log, built, log, referenced
 
 MANY = log(600, dim=2, seed=3)
@@ -91,6 +93,17 @@ def test_a_kernel_of_low_rank_has_atoms_beyond_its_dictionary() -> None:
     assert version.spanning.sum() < len(version.atoms)
     assert len(version.mean) == version.spanning.sum()
     assert version.certificate.kappa < 1.2
+
+
+@pytest.mark.parametrize("name", ["gaussian", "polynomial"])
+def test_a_belief_on_atoms_keeps_no_gram_matrix_and_makes_the_same_one_again(name: str) -> None:
+    kernel = KERNELS[name]
+    belief = built(referenced(kernel, log(500, dim=3))).belief(kernel=kernel, lam=0.1)
+    held = [value for value in vars(belief.statistics).values() if isinstance(value, np.ndarray)]
+    assert [value.ndim for value in held] == [1]  # the moment
+    np.testing.assert_array_equal(lower_cholesky(ridged(belief.statistics.gram, 0.1)), belief.factor)
+    again = FiniteBelief.nystrom(kernel=kernel, dictionary=belief.arrays()["dictionary"], lam=0.1)
+    assert again.from_arrays(belief.arrays()).information == belief.information
 
 
 def test_a_linear_kernel_has_no_more_atoms_in_its_dictionary_than_features() -> None:

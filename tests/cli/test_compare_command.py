@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from laconic import Catalogue, Results, cli, defaults, run
+from laconic import Catalogue, InputError, Results, cli, defaults, run
+from laconic.experiments import pace
 from laconic.problems import save_recorded
+from laconic.runtimes import needs
 from tests.experiments.making import Periodic, Plain, listed
 
 SMALL = ["--clients", "3", "--rounds", "4", "--seeds", "2", "--set", "problem.dim=2", "--quiet"]
@@ -236,3 +238,28 @@ def test_a_configuration_that_cannot_be_written_is_explained_in_one_line(
     assert done.error is None
     assert not (tmp_path / "o" / "config.toml").exists()
     assert done.out.splitlines()[-1].startswith("no config.toml to run this again: the parameters of Plain")
+
+
+def test_what_memory_does_not_suffice_for_is_refused_unless_told_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(needs, "LEAST", 100)
+    monkeypatch.setattr(needs, "machine_memory", lambda: 800)
+    asked = ["compare", "cosine", "-a", "diskernelucb", *SMALL]
+    done = Outcome(*asked)
+    assert isinstance(done.error, InputError)
+    assert "--beyond-memory" in str(done.error)
+    loud = [each for each in asked if each != "--quiet"]
+    done = Outcome(*loud, "--beyond-memory")
+    assert done.error is None
+    assert "DisKernelUCB keeps up to 12 points" in done.err
+
+
+def test_long_comparisons_say_before_how_long_they_will_take(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(pace, "LONG", 10)
+    asked = ["compare", "cosine", "-a", "dislinucb", *SMALL[:-1], "--out", tmp_path]
+    done = Outcome(*asked)
+    assert done.error is None
+    lines = done.err.splitlines()
+    assert lines[0].startswith("estimated time: ")
+    assert lines[0].endswith("for 2 runs, 1 at a time")
+    assert sum("seed" in line for line in lines) == 2  # of the small runs nothing is said, and nothing kept
+    assert "estimated" not in Outcome(*asked).err  # all is there

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from laconic.arrays import Floats
 from laconic.errors import RemoteProtocolError
 from laconic.growing import keys
-from laconic.protocol.parcels import Libraries, library_mark, packed, unpacked
+from laconic.protocol.parcels import Libraries, packed, unpacked
 from laconic.protocol.wire import FloatWire, Int8Wire, Wire
 
 WIRE = Int8Wire()
@@ -86,30 +86,30 @@ def test_numbers_are_as_wide_as_they_must_be(count: int, dtype: Any) -> None:
 
 def test_a_library_has_each_point_once_and_numbers_stay() -> None:
     known = libraries([0, 1, 0], [2, 2, 3])
-    assert (known.up.rows.size, known.down.rows.size) == (2, 2)
-    before = known.numbers_at(keys(POINTS[:4]))
+    assert (known.up.size, known.down.size) == (2, 2)
+    before = known.numbers_at(keys(POINTS[:4])).tolist()
     longer = known.sent_up(POINTS[[4]]).sent_down(POINTS[[0, 5]])
-    assert known.numbers_at(keys(POINTS[:6])) == [*before, -1, -1]
+    assert known.numbers_at(keys(POINTS[:6])).tolist() == [*before, -1, -1]
     np.testing.assert_array_equal(longer.at(np.array(before)), POINTS[:4])
 
 
 def test_of_a_library_that_lost_its_end_the_beginning_stays_valid() -> None:
     known = libraries([], [0, 1, 2])
-    shorter = known.received(1, mark=library_mark(libraries([], [0]).down))
+    shorter = known.received(1, mark=libraries([], [0]).down.mark)
     assert shorter.numbers_at(keys(POINTS[:1])) == known.numbers_at(keys(POINTS[:1]))
-    assert shorter.numbers_at(keys(POINTS[2:3])) == [-1]
+    assert shorter.numbers_at(keys(POINTS[2:3])).tolist() == [-1]
     other = shorter.sent_down(POINTS[[5, 2]])
-    numbers = np.array(other.numbers_at(keys(POINTS[[0, 5, 2]])))
+    numbers = other.numbers_at(keys(POINTS[[0, 5, 2]]))
     np.testing.assert_array_equal(other.at(numbers), POINTS[[0, 5, 2]])
-    np.testing.assert_array_equal(known.down.rows.values, POINTS[[0, 1, 2]])
-    assert known.received(0, mark=0).down.rows.size == 0
+    np.testing.assert_array_equal(known.down.points, POINTS[[0, 1, 2]])
+    assert known.received(0, mark=0).down.size == 0
 
 
 @pytest.mark.parametrize(("count", "other"), [(2, [1, 0]), (2, [0, 5]), (1, [1]), (4, [0, 1, 2, 3])])
 def test_a_library_of_other_points_is_of_no_use(count: int, other: list[int]) -> None:
     known = libraries([4], [0, 1, 2])
-    kept = known.received(count, mark=library_mark(libraries([], other).down))
-    assert kept.down.rows.size == 0
+    kept = known.received(count, mark=libraries([], other).down.mark)
+    assert kept.down.size == 0
     assert kept.up is known.up
 
 
@@ -129,7 +129,7 @@ def test_numbers_mean_the_same_to_a_side_that_knows_more(
 
 def test_libraries_of_both_ways_do_not_mix() -> None:
     known = libraries([0], [1])
-    assert {number % 2 for number in known.numbers_at(keys(POINTS[:2]))} == {0, 1}
+    assert {number % 2 for number in known.numbers_at(keys(POINTS[:2])).tolist()} == {0, 1}
     with pytest.raises(RemoteProtocolError, match="are known"):
         known.at(np.array([2], dtype=np.uint8))
     with pytest.raises(RemoteProtocolError, match="are known"):

@@ -85,7 +85,8 @@ def shop(folder: Path, *, patience: float) -> Iterator[Shop]:
         try:
             assert process.stdout is not None
             found = re.findall(r"http://([\d.:]+)/", process.stdout.readline() + process.stdout.readline())
-            one = Shop(*found, folder)
+            host, live = found
+            one = Shop(host, live, folder)
             until(one.is_open, seconds=3 * PATIENCE)
             yield one
         finally:

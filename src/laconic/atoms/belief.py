@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 
 from laconic.arrays import Bools, Floats
@@ -10,6 +13,20 @@ from laconic.checks import finite_array, require_positive
 from laconic.errors import InputError
 from laconic.kernels import Kernel
 from laconic.linalg import lower_cholesky, ridged
+
+
+class LightStatistics(Statistics):
+    """Statistics whose Gram matrix is made whenever it is asked for: many versions are alive, and few ever are."""
+
+    def __init__(self, gram: Callable[[], Floats], *, sums: Statistics) -> None:
+        others = {"moment": sums.moment, "prior": sums.prior, "count": sums.count, "squares": sums.squares}
+        vars(self).update(others, _made=gram)
+
+    @property
+    def gram(self) -> Floats:
+        """G."""
+        made: Floats = vars(self)["_made"]()
+        return made
 
 
 def weighted_gram(Z: Floats, weights: Floats) -> Floats:
@@ -28,8 +45,7 @@ def belief_of(
     atoms, weights, c = _checked(atoms, weights, c, spanning)
     require_positive("lam", lam)
     embedding = NystromEmbedding(kernel=kernel, dictionary=atoms[spanning])
-    own = embedding.root.T if spanning.all() else embedding.embed(atoms)  # L_S⁻¹K is L_Sᵀ where all are in S
-    gram = weighted_gram(own, weights)
+    gram = _gram(embedding, atoms, weights, spanning)
     factor = lower_cholesky(ridged(gram, lam), ridge=lam)
     prior = float(weights @ embedding.prior(atoms))
     moment = factor @ c
@@ -38,7 +54,16 @@ def belief_of(
     statistics = Statistics(gram=gram, moment=moment, prior=prior, count=count, squares=squares)
     belief = FiniteBelief(embedding=embedding, lam=lam, statistics=statistics)
     vars(belief)["factor"] = factor  # which it would compute again
-    return belief
+    again = partial(_gram, embedding, atoms, weights, spanning)
+    light = FiniteBelief(embedding=embedding, lam=lam, statistics=LightStatistics(again, sums=statistics))
+    vars(light).update(factor=factor, information=belief.information)
+    return light
+
+
+def _gram(embedding: NystromEmbedding, atoms: Floats, weights: Floats, spanning: Bools) -> Floats:
+    """H in the coordinates of the atoms' dictionary."""
+    own = embedding.root.T if spanning.all() else embedding.embed(atoms)  # L_S⁻¹K is L_Sᵀ where all are in S
+    return weighted_gram(own, weights)
 
 
 def _checked(atoms: Floats, weights: Floats, c: Floats, spanning: Bools) -> tuple[Floats, Floats, Floats]:

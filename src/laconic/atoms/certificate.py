@@ -39,9 +39,8 @@ def exact_mean(joint: Joint) -> Floats:
 
 def certified(joint: Joint, weights: Floats, *, theta: Floats, factor: Floats, whitened: Whitened) -> Certificate:
     """The certificate of these weights, with θ the exact mean and ``factor`` the root of H + λI in S's coordinates."""
-    solved = solve_identity(joint.root)
-    e_lo, e_hi = _extremes(joint, weights, solved=solved)
-    d_eff = len(solved) - joint.lam * float(np.vdot(solved, solved))
+    relative, d_eff = _relative(joint, weights)
+    e_lo, e_hi = _extremes(joint, weights, relative=relative)
     return Certificate(
         e_lo=e_lo,
         e_hi=e_hi,
@@ -53,16 +52,30 @@ def certified(joint: Joint, weights: Floats, *, theta: Floats, factor: Floats, w
     )
 
 
-def _extremes(joint: Joint, weights: Floats, *, solved: Floats) -> tuple[float, float]:
+def _relative(joint: Joint, weights: Floats) -> tuple[Floats, float]:
+    """L⁻¹V̂L⁻ᵀ = λL⁻¹L⁻ᵀ + Σ w (L⁻¹φ)(L⁻¹φ)ᵀ over the atoms, and tr L⁻¹GL⁻ᵀ.
+
+    Matrices of this size are the largest that the server ever has, so that sums are taken where they lie.
+    """
+    solved = solve_identity(joint.root)
+    atoms = lower_product(solved, (joint.atoms * np.sqrt(weights)[:, None]).T)
+    d_eff = len(solved) - joint.lam * float(np.vdot(solved, solved))
+    relative = np.asarray(solved @ solved.T)
+    del solved
+    relative *= joint.lam
+    relative += atoms @ atoms.T
+    return relative, d_eff
+
+
+def _extremes(joint: Joint, weights: Floats, *, relative: Floats) -> tuple[float, float]:
     """The extreme eigenvalues of L⁻¹V̂L⁻ᵀ − I, moved apart by what the coordinates leave of the atoms.
 
     V̂ is the square of (√λ I, (Φ + O)W^(1/2)), with Φ the atoms in these coordinates and O what is left of them, so that
     no singular value of L⁻¹ times it moves by more than ‖OW^(1/2)‖/√λ when O is left out.
     """
-    if len(solved) == 0:
+    if len(relative) == 0:
         return 0.0, 0.0
-    atoms = lower_product(solved, (joint.atoms * np.sqrt(weights)[:, None]).T)
-    values = np.linalg.eigvalsh(joint.lam * (solved @ solved.T) + atoms @ atoms.T)
+    values = np.linalg.eigvalsh(relative)
     allowance = float(np.sqrt(weights @ joint.left / joint.lam))
     least, largest = np.sqrt(np.maximum(values[[0, -1]], 0.0))
     return float(max(least - allowance, 0.0) ** 2) - 1.0, float((largest + allowance) ** 2) - 1.0

@@ -42,31 +42,37 @@ class Joint:
     @classmethod
     def of(cls, whitened: Whitened, rows: Ints, *, K: Floats, spanning: Bools) -> Joint:
         """The joint coordinates of a reference and some of its points, of which K is the kernel matrix."""
-        reference, lam = whitened.reference, whitened.lam
-        Z = reference.coordinates.take(rows)
-        U, pivots = _beyond(K, Z, tolerance=ROUNDING * float(reference.prior.max(initial=0.0)))
-        cross, gram, moment = _statistics(reference, rows[pivots], Z=Z[pivots], root=U[pivots])
-        root = _bordered(whitened.root, cross, ridged(gram, lam))
-        atoms = np.concatenate([Z, U], axis=1)
+        atoms, root, moment = _bases(whitened, rows, K=K)
         dictionary = lower_cholesky(K if spanning.all() else K[np.ix_(spanning, spanning)])
-        basis = solve_lower(dictionary, atoms[spanning])
         return cls(
-            lam=lam,
+            lam=whitened.lam,
             root=root,
-            moment=solve_lower(root, np.concatenate([reference.moment, moment])),
+            moment=moment,
             atoms=atoms,
             left=np.maximum(np.diagonal(K) - np.einsum("ij,ij->i", atoms, atoms), 0.0),
-            seen=product_with_lower(basis, root),
+            seen=product_with_lower(solve_lower(dictionary, atoms if spanning.all() else atoms[spanning]), root),
             own=dictionary.T if spanning.all() else solve_lower(dictionary, K[spanning]),  # L_S⁻¹K is L_Sᵀ for S itself
         )
 
 
+def _bases(whitened: Whitened, rows: Ints, *, K: Floats) -> tuple[Floats, Floats, Floats]:
+    """The atoms in the joint coordinates, L, and L⁻¹b; what it takes to find them is let go."""
+    reference = whitened.reference
+    Z = reference.coordinates.take(rows)
+    U, pivots = _beyond(K, Z, tolerance=ROUNDING * float(reference.prior.max(initial=0.0)))
+    cross, gram, moment = _statistics(reference, rows[pivots], Z=Z[pivots], root=U[pivots])
+    root = _bordered(whitened.root, cross, ridged(gram, whitened.lam))
+    return np.concatenate([Z, U], axis=1), root, solve_lower(root, np.concatenate([reference.moment, moment]))
+
+
 def _beyond(K: Floats, Z: Floats, *, tolerance: float) -> tuple[Floats, Ints]:
     """U with UUᵀ = K − ZZᵀ, and the rows of U that are lower triangular, in their order."""
-    factor, order, rank, _ = lapack.dpstrf((K - Z @ Z.T).T, tol=tolerance, lower=1)
+    left = Z @ Z.T
+    np.subtract(K, left, out=left)
+    factor, order, rank, _ = lapack.dpstrf(left.T, tol=tolerance, lower=1, overwrite_a=1)
     order = order.astype(np.int64) - 1
-    U = np.zeros((len(K), rank))
-    U[order] = np.tril(factor)[:, :rank]
+    U = np.empty((len(K), rank))
+    U[order] = np.tril(factor[:, :rank])
     return U, order[:rank]
 
 

@@ -24,11 +24,15 @@ class _Panel:
         self.buffer, self.rows, self.width = buffer, rows, width
 
     def grown(self, *, rows: int, width: int, old: tuple[int, int]) -> _Panel:
-        """This panel where it has room and nobody else grew it, otherwise a copy of its old part; then it is larger."""
-        panel = self
-        if (self.rows, self.width) != old or width > self.buffer.shape[1]:
-            panel = _Panel(np.empty((PANEL_ROWS, width + SPARE_COLUMNS)), rows=rows, width=width)
-            panel.buffer[: old[0], : old[1]] = self.buffer[: old[0], : old[1]]
+        """This panel where nobody else grew it, otherwise a copy of its old part; then it is larger.
+
+        Where there is no room its memory moves, for all versions that share it: nobody holds both the old and the new.
+        """
+        panel = self if (self.rows, self.width) == old else _Panel(self.buffer, rows=rows, width=width)
+        if panel is not self or width > self.buffer.shape[1]:
+            buffer = np.empty((PANEL_ROWS, width + SPARE_COLUMNS))
+            buffer[: old[0], : old[1]] = self.buffer[: old[0], : old[1]]
+            panel.buffer = buffer
         panel.rows, panel.width = rows, width
         return panel
 

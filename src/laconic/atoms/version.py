@@ -108,6 +108,7 @@ def build(
         rows, weights = _selected(whitened, previous, settings=settings, random=random)
     if len(rows) > settings.share * reference.covered:
         return _fallback(whitened, Reason.SHARE)
+    whitened = whitened.bare()  # here, so that nobody has the large one any more
     return _finished(whitened, rows, coded(weights), previous=previous, settings=settings)
 
 
@@ -145,9 +146,7 @@ def _finished(
     rows, codes = rows[codes > 0], codes[codes > 0]
     rows, codes, dropped = _ordered(rows, codes, previous)
     points = reference.points[rows]
-    K = reference.kernel(points, points)
-    spanning = independent(K)
-    joint = Joint.of(whitened, rows, K=K, spanning=spanning)
+    joint, spanning = _joint(whitened, rows, points)
     theta = exact_mean(joint)
     while True:
         weights = weights_of(codes)
@@ -170,6 +169,13 @@ def _finished(
         covered=reference.covered,
         dropped=dropped,
     )
+
+
+def _joint(whitened: Whitened, rows: Ints, points: Floats) -> tuple[Joint, Bools]:
+    """The joint coordinates of these points of the reference, and which of them span the others."""
+    K = whitened.reference.kernel(points, points)
+    spanning = independent(K)
+    return Joint.of(whitened, rows, K=K, spanning=spanning), spanning
 
 
 def _lowered(codes: Codes, certificate: Certificate, *, settings: Atoms) -> Codes:

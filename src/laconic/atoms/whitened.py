@@ -57,6 +57,12 @@ class Whitened:
         """ln det(I + G/λ)."""
         return max(float(2.0 * np.log(np.diagonal(self.root)).sum() - self.rank * np.log(self.lam)), 0.0)
 
+    def bare(self) -> Whitened:
+        """The same without L⁻¹ and I − M, which only the choice of atoms needs."""
+        bare = Whitened(reference=self.reference, lam=self.lam)
+        vars(bare).update(root=self.root, d_eff=self.d_eff, log_det=self.log_det)
+        return bare
+
     def rows(self, rows: Ints) -> Floats:
         """a of some of the reference's points, a row each."""
         return lower_product(self.solved, self.reference.coordinates.take(rows).T).T

@@ -33,6 +33,7 @@ def compare(
     seeds: options.Seeds = None,
     runtime: options.Runtime = None,
     jobs: options.Jobs = 1,
+    beyond_memory: options.BeyondMemory = False,
     out: options.Out = None,
     choices: options.Choices = None,
     as_json: options.Json = False,
@@ -62,7 +63,15 @@ def compare(
         overrides=tuple(overrides or ()),
         runtime=runtime,
     )
-    _Session(understand(words), jobs=jobs, out=out, choices=choices, as_json=as_json, quiet=quiet).run()
+    _Session(
+        understand(words),
+        jobs=jobs,
+        out=out,
+        choices=choices,
+        as_json=as_json,
+        quiet=quiet,
+        beyond_memory=beyond_memory,
+    ).run()
 
 
 @dataclass
@@ -75,6 +84,7 @@ class _Session:
     choices: Path | None
     as_json: bool
     quiet: bool
+    beyond_memory: bool = False
     chosen: dict[str, Any] = field(default_factory=dict)
 
     def run(self) -> None:
@@ -109,7 +119,15 @@ class _Session:
             show(event)
 
         traced = self.choices is not None
-        return played(self.experiment, jobs=self.jobs, out=self.out, progress=follow, traced=traced)
+        return played(
+            self.experiment,
+            jobs=self.jobs,
+            out=self.out,
+            progress=follow,
+            traced=traced,
+            foretold=not self.quiet,
+            beyond_memory=self.beyond_memory,
+        )
 
     def _report(self, results: Results) -> None:
         """Print what has finished, and say where it is kept."""

@@ -31,10 +31,13 @@ def nothing(event: Event) -> None:
 
 def line(event: Event) -> None:
     """One plain line on stderr for each run that finished or failed, and one for those that were there already."""
-    from laconic.experiments.runner import Begun, Failed, Finished
+    from laconic.cli import sweep
+    from laconic.experiments.runner import Begun, Estimate, Failed, Finished, Memory
 
     if isinstance(event, Begun) and event.known:
         aside(already(event))
+    if isinstance(event, Estimate | Memory):
+        aside(sweep.describe(event))
     if isinstance(event, Finished):
         aside(describe(event))
     if isinstance(event, Failed):
@@ -110,9 +113,12 @@ class _Screen:
 
     def watch(self, event: Event) -> None:
         """Show what has happened."""
-        from laconic.experiments.runner import Advanced, Begun, Finished, Started
+        from laconic.cli import sweep
+        from laconic.experiments.runner import Advanced, Begun, Estimate, Finished, Memory, Started
 
         match event:
+            case Estimate() | Memory():
+                self.bars.console.print(sweep.describe(event), highlight=False, markup=False)
             case Begun():
                 self._begin(event)
             case Started(task):

@@ -50,6 +50,7 @@ def frontier(
     seeds: options.Seeds = None,
     out: Folder = None,
     jobs: sweep.Jobs = None,
+    beyond_memory: sweep.BeyondMemory = False,
     as_json: sweep.Json = False,
     quiet: sweep.Quiet = False,
 ) -> None:
@@ -77,19 +78,19 @@ def frontier(
     experiment = understand(words, unless=SWEEP)
     folder = out or Path(f"frontier-{Path(problem).stem}")
     try:
-        found = _swept(experiment, folder=folder, jobs=jobs, quiet=quiet)
+        found = _swept(experiment, folder=folder, jobs=jobs, quiet=quiet, beyond_memory=beyond_memory)
     except Incomplete as incomplete:
         _say(Frontier(incomplete.results), folder=folder, as_json=as_json)
         raise
     _say(found, folder=folder, as_json=as_json)
 
 
-def _swept(experiment: Experiment, *, folder: Path, jobs: int | None, quiet: bool) -> Frontier:
+def _swept(experiment: Experiment, *, folder: Path, jobs: int | None, quiet: bool, beyond_memory: bool) -> Frontier:
     from laconic.experiments.frontier import swept
 
     try:
         with sweep.one_interrupt(), sweep.watching(quiet=quiet) as watch:
-            return swept(experiment, out=folder, jobs=jobs, watch=watch)
+            return swept(experiment, out=folder, jobs=jobs, watch=watch, beyond_memory=beyond_memory)
     except KeyboardInterrupt:
         sweep.stopped(folder)
 

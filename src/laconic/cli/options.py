@@ -217,6 +217,10 @@ Jobs = Annotated[
         default=1,
     ),
 ]
+BeyondMemory = Annotated[
+    bool,
+    _option("--beyond-memory", panel=SIZES, help="Go on where exact algorithms need more memory than there is."),
+]
 Out = Annotated[
     Path | None,
     _option(

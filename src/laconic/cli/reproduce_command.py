@@ -54,6 +54,7 @@ def reproduce(
     jobs: sweep.Jobs = None,
     engine: sweep.Engine = "joblib",
     address: sweep.Address = None,
+    beyond_memory: sweep.BeyondMemory = False,
     as_json: sweep.Json = False,
     quiet: sweep.Quiet = False,
 ) -> None:
@@ -77,5 +78,7 @@ def reproduce(
         command=f"laconic reproduce {found.name} --profile {profile.strip().lower()}{some} --out DIR",
         with_claims=True,
     )
-    sweeping = sweep.Sweeping(folder, jobs=jobs, engine=engine, address=address, as_json=as_json, quiet=quiet)
+    sweeping = sweep.Sweeping(
+        folder, jobs=jobs, engine=engine, address=address, as_json=as_json, quiet=quiet, beyond_memory=beyond_memory
+    )
     sweeping.run(chosen.figures, subject=subject)

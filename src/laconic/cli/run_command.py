@@ -25,6 +25,7 @@ def run(
     jobs: sweep.Jobs = None,
     engine: sweep.Engine = "joblib",
     address: sweep.Address = None,
+    beyond_memory: sweep.BeyondMemory = False,
     as_json: sweep.Json = False,
     quiet: sweep.Quiet = False,
 ) -> None:
@@ -43,5 +44,7 @@ def run(
         command=f"laconic run {file.name} --out DIR",
         with_claims=spec.file.paper is not None,
     )
-    sweeping = sweep.Sweeping(out, jobs=jobs, engine=engine, address=address, as_json=as_json, quiet=quiet)
+    sweeping = sweep.Sweeping(
+        out, jobs=jobs, engine=engine, address=address, as_json=as_json, quiet=quiet, beyond_memory=beyond_memory
+    )
     sweeping.run([spec], subject=subject)

@@ -56,6 +56,14 @@ Address = Annotated[
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.", rich_help_panel=OUTPUT)]
+BeyondMemory = Annotated[
+    bool,
+    typer.Option(
+        "--beyond-memory",
+        help="Go on where exact algorithms need more memory than there is.",
+        rich_help_panel=WHERE,
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show no progress.", rich_help_panel=OUTPUT)]
 
 
@@ -69,6 +77,7 @@ class Sweeping:
     address: str | None
     as_json: bool
     quiet: bool
+    beyond_memory: bool = False
 
     def run(self, specs: Sequence[Spec], *, subject: Subject) -> None:
         """Run, write and say what came of it."""
@@ -85,7 +94,7 @@ class Sweeping:
         with locked(self.out):
             try:
                 with one_interrupt(), watching(quiet=self.quiet) as watch:
-                    outcome = conduct(specs, out=self.out, engine=where, watch=watch)
+                    outcome = conduct(specs, out=self.out, engine=where, watch=watch, beyond_memory=self.beyond_memory)
             except KeyboardInterrupt:
                 stopped(self.out)
             if outcome.absent and not outcome.panels and not outcome.failures:
@@ -241,9 +250,9 @@ def _line(step: Step) -> None:
 
 def describe(step: Step) -> str:
     """A step in one line; nothing for steps that are not worth one."""
-    from laconic.experiments.conduct import Absent, Estimate, Opening
+    from laconic.experiments.conduct import Absent, Opening
     from laconic.experiments.naming import duration
-    from laconic.experiments.runner import Begun, Failed, Finished
+    from laconic.experiments.runner import Begun, Estimate, Failed, Finished, Memory
 
     match step:
         case Opening(spec):
@@ -252,6 +261,8 @@ def describe(step: Step) -> str:
             return f"not run: {why}"
         case Estimate(seconds, runs, slots):
             return f"estimated time: {duration(seconds)} for {runs:,} runs, {slots} at a time"
+        case Memory(need):
+            return str(need)
         case Begun(_, total, known):
             return f"{stage(step)}: {total:,} runs{f', {len(known):,} of them there already' if known else ''}"
         case Failed(task, why):

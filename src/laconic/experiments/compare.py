@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from laconic import registry
 from laconic.algorithms import Algorithm
-from laconic.checks import require_one_of, require_seed, require_sizes, require_whole, seen
+from laconic.checks import require_flag, require_one_of, require_seed, require_sizes, require_whole, seen
 from laconic.defaults import ALGORITHMS, CLIENTS, PROBLEM, RUNTIME, SEEDS
 from laconic.defaults import rounds as usual_rounds
 from laconic.errors import InputError, LaconicError
@@ -22,15 +22,16 @@ from laconic.experiments.grid import expand, params
 from laconic.experiments.notebook import usual_watch
 from laconic.experiments.parts import AlgorithmLike, ProblemLike, among, as_algorithm, as_problem, name_of
 from laconic.experiments.results import Results
-from laconic.experiments.runner import Sweep, Watch, silent
+from laconic.experiments.runner import Estimate, Event, Memory, Sweep, Watch, silent
 from laconic.experiments.tasks import Store, Task, tasks_of
 from laconic.limits import MOST_SEEDS
-from laconic.problems.base import Problem
+from laconic.problems.base import Instance, Problem
 from laconic.problems.rounds import check_round
 from laconic.runtimes import RUNTIMES
 from laconic.runtimes.asking import stand_in
 from laconic.runtimes.jobs import engine
 from laconic.runtimes.meeting import require_kernel, require_within
+from laconic.runtimes.needs import memory_needed, require_memory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -64,6 +65,7 @@ def compare(
     jobs: int | None = 1,
     progress: Watch | None = None,
     out: str | PathLike[str] | None = None,
+    beyond_memory: bool = False,
 ) -> Results:
     """Run every setting of every algorithm on every seed of a problem, and gather the results.
 
@@ -87,6 +89,8 @@ def compare(
         progress: Called with every event of the comparison as it happens; without it a notebook shows a bar, and other
             places nothing.
         out: Folder that keeps every finished run at once; None: nothing is written.
+        beyond_memory: True: runs that would need more memory than the machine has are made all the same. False: they
+            are refused before anything runs.
 
     Examples:
         >>> from laconic import Catalogue, DisKernelUCB, Gaussian, grid
@@ -98,7 +102,9 @@ def compare(
     """
     settings = _offered(algorithms, preset=preset)
     experiment = prepare(settings, problem=problem, clients=clients, rounds=rounds, seeds=seeds, runtime=runtime)
-    return played(experiment, jobs=jobs, out=out, progress=progress or usual_watch())
+    require_flag("beyond_memory", beyond_memory)
+    watch = progress or usual_watch()
+    return played(experiment, jobs=jobs, out=out, progress=watch, beyond_memory=beyond_memory)
 
 
 def _offered(
@@ -124,13 +130,19 @@ def played(
     out: str | PathLike[str] | None = None,
     progress: Watch = silent,
     traced: bool = False,
+    foretold: bool = False,
+    beyond_memory: bool = False,
 ) -> Results:
-    """The results of an experiment; ``traced`` runs are made again, and told with all that happened in them."""
+    """The results of an experiment; ``traced`` runs are made again, and told with all that happened in them.
+
+    Where runs are long, it is ``foretold`` how long, by smaller ones that are kept nowhere.
+    """
     where = engine(jobs=jobs)
-    with Comparison.opened(experiment, out=out) as made:
+    room = Room(where.slots, beyond_memory=beyond_memory, watch=progress)
+    with Comparison.opened(experiment, out=out, room=room) as made:
         sweep = Sweep(made.store, engine=where, watch=progress, closely=True, traced=traced)
         try:
-            made.complete(sweep)
+            made.complete(sweep, foretold=foretold)
         except KeyboardInterrupt:
             raise Interrupted(made.kept(sweep)) from None
         results = made.kept(sweep)
@@ -150,9 +162,9 @@ class Comparison:
 
     @classmethod
     @contextmanager
-    def opened(cls, experiment: Experiment, *, out: str | PathLike[str] | None) -> Iterator[Comparison]:
+    def opened(cls, experiment: Experiment, *, out: str | PathLike[str] | None, room: Room) -> Iterator[Comparison]:
         """The comparison, with its folder to itself until it is done; all that can be refused is refused here."""
-        about = try_out(experiment)
+        about = try_out(experiment, room=room)
         tasks = tasks_of(experiment, name=about.problem, dim=about.dim, kept=out is not None)
         if out is None:
             yield cls(experiment, about=about, tasks=tasks, folder=None)
@@ -167,10 +179,23 @@ class Comparison:
         """Where its finished runs are kept, if they are."""
         return Store(None) if self.folder is None else self.folder.store
 
-    def complete(self, sweep: Sweep, *, part: str = "runs") -> None:
-        """Make the runs that are not there yet."""
+    def complete(self, sweep: Sweep, *, part: str = "runs", foretold: bool = False) -> None:
+        """Make the runs that are not there yet, and say before how long that takes, if that is wanted."""
+        about = {self.about.problem: self.about}
         with sweep.engine.session():
-            sweep.complete(self.tasks, about={self.about.problem: self.about}, part=part)
+            if foretold:
+                self._foretell(sweep, about)
+            sweep.complete(self.tasks, about=about, part=part)
+
+    def _foretell(self, sweep: Sweep, about: dict[str, Results]) -> None:
+        """Of what is done for an estimate, only the estimate is told."""
+
+        def watch(event: Event) -> None:
+            if isinstance(event, Estimate):
+                sweep.watch(event)
+
+        missing = [task for task in self.tasks if not self.store.has(task)]
+        Sweep(Store(None), engine=sweep.engine, watch=watch, pace=sweep.pace).foretell(missing, about=about)
 
     def kept(self, sweep: Sweep) -> Results:
         """The runs that have finished, left together in the folder where there is one."""
@@ -257,7 +282,26 @@ def _distinct(settings: list[Algorithm]) -> tuple[Algorithm, ...]:
     return tuple(kept.values())
 
 
-def try_out(experiment: Experiment) -> Results:
+@dataclass(frozen=True)
+class Room:
+    """So many runs at a time, in the memory that there is or ``beyond_memory``; who watches is told of their needs."""
+
+    slots: int = 1
+    beyond_memory: bool = False
+    watch: Watch = silent
+
+    def require(self, experiment: Experiment, instance: Instance) -> None:
+        """Refuse an experiment that has not room enough."""
+        sizes = {"clients": experiment.clients, "rounds": experiment.rounds}
+        found = [memory_needed(algorithm, instance, **sizes) for algorithm in experiment.algorithms]
+        needs = [need for need in found if need is not None]
+        if not self.beyond_memory:
+            require_memory([need for need in needs for _ in experiment.seeds], slots=self.slots)
+        for need in dict.fromkeys(needs):
+            self.watch(Memory(need))
+
+
+def try_out(experiment: Experiment, *, room: Room | None = None) -> Results:
     """Open the problem and plan every algorithm on its first arms, so that what cannot run is refused now."""
     instance = experiment.problem.instance(
         seed=experiment.seeds[0], clients=experiment.clients, rounds=experiment.rounds
@@ -267,6 +311,8 @@ def try_out(experiment: Experiment) -> Results:
         plan = stand_in(algorithm).plan(instance.dim)
         require_kernel(algorithm, first)
         require_within(plan, first, index=0)
+    if room is not None:
+        room.require(experiment, instance)
     return Results(
         problem=name_of(experiment.problem, kind="problem"),
         problem_params=params(experiment.problem),

@@ -9,19 +9,19 @@ from pathlib import Path
 from laconic.datasets.cache import MissingData
 from laconic.datasets.extras import MissingExtra
 from laconic.errors import OutputError
-from laconic.experiments.compare import try_out
+from laconic.experiments.compare import Room, try_out
 from laconic.experiments.config import Experiment
 from laconic.experiments.folder import RUNS
 from laconic.experiments.pace import smaller
 from laconic.experiments.results import Group, Results
-from laconic.experiments.runner import Event, Failed, Sweep, silent
+from laconic.experiments.runner import TIMING, Event, Failed, Sweep, silent
 from laconic.experiments.sensitivity import Study, Variation, study
 from laconic.experiments.spec import Spec
 from laconic.experiments.tasks import Store, Task, id_of, tasks_of
 from laconic.experiments.tuning import complete_only
 from laconic.runtimes.jobs import Engine
 
-TIMING, GRID, SENSITIVITY = "timing", "grid", "sensitivity"  # the parts of a sweep
+GRID, SENSITIVITY = "grid", "sensitivity"  # the parts of a sweep
 
 
 @dataclass(frozen=True)
@@ -44,16 +44,7 @@ class Absent:
         return str(self.spec.file.problem["name"])
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """How long the sweep will take: what is asked for is long, and this was measured."""
-
-    seconds: float
-    runs: int
-    slots: int
-
-
-Step = Opening | Absent | Estimate | Event
+Step = Opening | Absent | Event
 Watch = Callable[[Step], None]
 
 
@@ -102,48 +93,41 @@ class _Opened:
     tasks: list[Task]
 
     @classmethod
-    def of(cls, spec: Spec) -> _Opened:
+    def of(cls, spec: Spec, room: Room) -> _Opened:
         experiment = spec.experiment()
-        return cls(spec, experiment, about=try_out(experiment), tasks=tasks_of(experiment, name=spec.name))
+        return cls(spec, experiment, about=try_out(experiment, room=room), tasks=tasks_of(experiment, name=spec.name))
 
 
-def conduct(specs: Sequence[Spec], *, out: Path, engine: Engine, watch: Watch = silent) -> Outcome:
+def conduct(
+    specs: Sequence[Spec], *, out: Path, engine: Engine, watch: Watch = silent, beyond_memory: bool = False
+) -> Outcome:
     """Run everything that the folder does not have yet, and gather all of it."""
     store = Store(out / RUNS)
-    opened, absent = _open(specs, watch)
+    opened, absent = _open(specs, watch, room=Room(engine.slots, beyond_memory=beyond_memory, watch=watch))
     sweep = Sweep(store, engine=engine, watch=watch)
     about = {each.spec.name: each.about for each in opened}
     tasks = [task for each in opened for task in each.tasks]
     missing = [task for task in tasks if not store.has(task)]
-    small, varied = smaller(missing), [task for each in opened for task in _stand_ins(each)]
-    asked = {TIMING: bool(small), GRID: True, SENSITIVITY: bool(varied)}
+    varied = [task for each in opened for task in _stand_ins(each)]
+    asked = {TIMING: bool(smaller(missing)), GRID: True, SENSITIVITY: bool(varied)}
     stages = tuple(part for part, wanted in asked.items() if wanted)
     with engine.session():
-        if small:
-            sweep.complete(small, about=about, part=TIMING, stages=stages, later=[*missing, *varied])
-            _estimate(sweep, [*missing, *varied], watch=watch)
+        sweep.foretell(missing, about=about, more=varied, stages=stages)
         sweep.complete(tasks, about=about, part=GRID, stages=stages, later=varied)
         panels = _vary(sweep, opened, about=about, stages=stages)
     return Outcome(panels, absent=absent, failures=tuple(sweep.failures), unkept=tuple(sweep.unkept))
 
 
-def _open(specs: Sequence[Spec], watch: Watch) -> tuple[list[_Opened], tuple[Absent, ...]]:
+def _open(specs: Sequence[Spec], watch: Watch, *, room: Room) -> tuple[list[_Opened], tuple[Absent, ...]]:
     opened, absent = [], []
     for spec in specs:
         watch(Opening(spec))
         try:
-            opened.append(_Opened.of(spec))
+            opened.append(_Opened.of(spec, room))
         except (MissingData, MissingExtra) as missing:
             absent.append(Absent(spec, why=str(missing)))
             watch(absent[-1])
     return opened, tuple(absent)
-
-
-def _estimate(sweep: Sweep, to_come: Sequence[Task], *, watch: Watch) -> None:
-    """Say what to expect, once smaller runs have been timed."""
-    seconds = sweep.pace.left(to_come, slots=sweep.engine.slots)
-    if seconds is not None:
-        watch(Estimate(seconds, runs=len(to_come), slots=sweep.engine.slots))
 
 
 def _stand_ins(opened: _Opened) -> list[Task]:

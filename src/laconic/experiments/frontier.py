@@ -20,7 +20,7 @@ from laconic.algorithms import (
     OneKernelUCB,
 )
 from laconic.defaults import ALPHA, LAM, SWEPT_CLIENTS, SWEPT_SEEDS, swept_rounds
-from laconic.experiments.compare import Comparison, prepare
+from laconic.experiments.compare import Comparison, Room, prepare
 from laconic.experiments.config import Experiment
 from laconic.experiments.grid import Params, expand, grid
 from laconic.experiments.parts import AlgorithmLike, ProblemLike, as_problem, name_of
@@ -154,6 +154,7 @@ def frontier(
     out: str | PathLike[str] | None = None,
     jobs: int | None = None,
     watch: Watch = silent,
+    beyond_memory: bool = False,
 ) -> Frontier:
     """Sweep algorithms and wires over their own knobs, and find what no other setting beats in regret and bytes.
 
@@ -172,6 +173,8 @@ def frontier(
         out: Folder that keeps every finished run at once; None: nothing is written.
         jobs: Runs at a time, one core each, from 1. In Python None takes all cores.
         watch: Called with every event of the sweep.
+        beyond_memory: True: runs that would need more memory than the machine has are made all the same. False: they
+            are refused before anything runs.
 
     Examples:
         >>> from laconic import Cosine, DisKernelUCB, frontier, grid
@@ -191,7 +194,7 @@ def frontier(
         seeds=seeds,
         runtime="lockstep",
     )
-    return swept(experiment, out=out, jobs=jobs, watch=watch)
+    return swept(experiment, out=out, jobs=jobs, watch=watch, beyond_memory=beyond_memory)
 
 
 def knobs(*, kernel: KernelLike | None = None, lam: float = LAM, alpha: Alpha = ALPHA) -> list[Algorithm]:
@@ -214,11 +217,17 @@ def knobs(*, kernel: KernelLike | None = None, lam: float = LAM, alpha: Alpha = 
 
 
 def swept(
-    experiment: Experiment, *, out: str | PathLike[str] | None, jobs: int | None = None, watch: Watch = silent
+    experiment: Experiment,
+    *,
+    out: str | PathLike[str] | None,
+    jobs: int | None = None,
+    watch: Watch = silent,
+    beyond_memory: bool = False,
 ) -> Frontier:
     """The frontier of an experiment's settings."""
     where = engine(jobs=jobs)
-    with Comparison.opened(experiment, out=out) as made:
+    room = Room(where.slots, beyond_memory=beyond_memory, watch=watch)
+    with Comparison.opened(experiment, out=out, room=room) as made:
         sweep = Sweep(made.store, engine=where, watch=watch)
         made.complete(sweep, part="frontier")
         found = Frontier(complete_only(made.kept(sweep), seeds=experiment.seeds))

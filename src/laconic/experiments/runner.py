@@ -12,13 +12,16 @@ from functools import partial
 
 from laconic.errors import LaconicError, OutputError
 from laconic.experiments.grid import params
-from laconic.experiments.pace import Pace
+from laconic.experiments.pace import Pace, smaller
 from laconic.experiments.parts import algorithm_from, name_of, problem_from
 from laconic.experiments.results import Results, Row
 from laconic.experiments.tasks import Store, Task
 from laconic.runtimes.jobs import Engine
-from laconic.runtimes.run import run
+from laconic.runtimes.needs import Need
+from laconic.runtimes.running import run
 from laconic.runtimes.trace import Run
+
+TIMING = "timing"  # the part of a sweep that is made of smaller runs
 
 
 @dataclass(frozen=True)
@@ -77,7 +80,23 @@ class Failed:
         return str(self.error)
 
 
-Event = Begun | Started | Advanced | Finished | Failed
+@dataclass(frozen=True)
+class Estimate:
+    """How long the runs to come will take: what is asked for is long, and this was measured."""
+
+    seconds: float
+    runs: int
+    slots: int
+
+
+@dataclass(frozen=True)
+class Memory:
+    """A run to come needs much of it."""
+
+    need: Need
+
+
+Event = Estimate | Memory | Begun | Started | Advanced | Finished | Failed
 Watch = Callable[[Event], None]
 
 
@@ -131,6 +150,25 @@ class Sweep:
             left = self.pace.left([*waiting.values(), *later], slots=self.engine.slots)
             done = len(wanted) - len(waiting)
             self.watch(Finished(task, row, done=done, total=len(wanted), left=left, run=trace))
+
+    def foretell(
+        self,
+        tasks: Sequence[Task],
+        *,
+        about: Mapping[str, Results],
+        more: Sequence[Task] = (),
+        stages: tuple[str, ...] = (),
+    ) -> None:
+        """Where runs are long and not there yet, time smaller ones and tell how long these, and ``more``, will take."""
+        missing = [task for task in tasks if not self.store.has(task)]
+        small = smaller(missing)
+        if not small:
+            return
+        to_come = [*missing, *more]
+        self.complete(small, about=about, part=TIMING, stages=stages, later=to_come)
+        seconds = self.pace.left(to_come, slots=self.engine.slots)
+        if seconds is not None:
+            self.watch(Estimate(seconds, runs=len(to_come), slots=self.engine.slots))
 
     def results(self, tasks: Sequence[Task], *, about: Results) -> Results:
         """The finished ones of these runs, in their order, whatever the order in which they finished."""
@@ -214,6 +252,7 @@ def play(task: Task, *, traced: bool = False, tell: Callable[[int], None] | None
             seed=task.seed,
             runtime=task.runtime,
             progress=tell,
+            beyond_memory=True,  # that was asked before any run began
         )
     except LaconicError as error:
         return error

@@ -76,7 +76,7 @@ def libraries(hub: Hub, member: Member) -> Libraries:
     """The points that a member and the server know by number; what went up is known from the log."""
     if member.libraries is not None:
         return member.libraries
-    empty = Libraries.empty(hub.plan.belief.dim)
+    empty = Libraries.within(hub.points)
     return empty.sent_up(hub.log.points[own_places(member)]) if hub.plan.wire.by_reference else empty
 
 

@@ -17,16 +17,16 @@ from laconic.beliefs import Belief, View, belief_hash
 from laconic.canonical import table_bytes, table_from
 from laconic.checks import require_flag, require_name, require_no_grid, require_number
 from laconic.errors import LaconicError, RemoteProtocolError
-from laconic.growing import GrowingPoints
 from laconic.protocol import session as sessions
 from laconic.protocol.codec import Codec
 from laconic.protocol.difference import difference
 from laconic.protocol.digests import Held
 from laconic.protocol.history import Growing64
 from laconic.protocol.learner import ArmIds, Decision, Learner
+from laconic.protocol.library import Library, PointTable
 from laconic.protocol.messages import Down, Install, Merged, Payload, Up, Welcome
 from laconic.protocol.outcome import Outcome, Work
-from laconic.protocol.parcels import Libraries, first_points, library_mark, packed, with_points
+from laconic.protocol.parcels import Libraries, packed
 from laconic.protocol.persistent import changed
 from laconic.protocol.plan import Plan, require_plan
 from laconic.protocol.records import Born, Finished, Moved, Received, Record
@@ -43,7 +43,7 @@ class Standing:
     learner: Learner
     session: Session
     held: Held | None  # the version of the digest that it holds, where there is one
-    sent: GrowingPoints  # points that went up, each once
+    sent: Library  # points that went up, each once
     sent_upto: int = 0  # of so many observations
 
 
@@ -63,6 +63,8 @@ class Client:
         name: Name that its server knows it by; None: its number.
         start: Random number that the runtime draws whenever it starts a client, so that its starts are told apart.
         term: Term of its server, where it is a member from the start.
+        points: Table in which the clients of one thread keep the points that they know by number, each once; None: a
+            table of its own.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class Client:
         name: str | None = None,
         start: int = 0,
         term: int = 0,
+        points: PointTable | None = None,
     ) -> None:
         require_plan(plan)
         require_number("number", number)
@@ -113,8 +116,8 @@ class Client:
         self._standing = Standing(
             learner=Learner(plan, seed=seed, number=number, clients=clients, start=start),
             session=session,
-            held=None if plan.digest is None else Held.blank(plan.belief),
-            sent=GrowingPoints.empty(plan.belief.dim),
+            held=None if plan.digest is None else changed(Held.blank(plan.belief), library=_no_points(plan, points)),
+            sent=_no_points(plan, points),
         )
 
     # -- one state after another ---------------------------------------------------------------------------------
@@ -310,7 +313,7 @@ class Client:
         """Move the session by its table; the learner is told what concerns it."""
         held = self.held
         if isinstance(what, Welcome) and held is not None:  # before anything goes up by numbers that the server lost
-            self.held = changed(held, library=first_points(held.library, what.library))
+            self.held = changed(held, library=held.library.first(what.library))
         step = sessions.stepped(self.session, self, event, what)
         begins = step.session.owed is not None and step.session.owed is not self.session.owed
         # Work sees the observations that there were when it began: done again after a restart it gives the same bits.
@@ -349,12 +352,12 @@ class Client:
     @property
     def library(self) -> int:
         """How many points that came down it knows by number."""
-        return 0 if self.held is None else self.held.library.rows.size
+        return 0 if self.held is None else self.held.library.size
 
     @property
     def shelf(self) -> int:
         """A hash of these points."""
-        return 0 if self.held is None else library_mark(self.held.library)
+        return 0 if self.held is None else self.held.library.mark
 
     @property
     def libraries(self) -> Libraries:
@@ -365,12 +368,11 @@ class Client:
         """The same when so many of its observations went up."""
         history, known, upto = self.learner.history, self._standing.sent, self._standing.sent_upto
         if upto > sent:  # the link was lost, and with it what was on its way
-            known, upto = GrowingPoints.empty(self.plan.belief.dim), 0
+            known, upto = known.first(0), 0
         if self.plan.wire.by_reference:
-            known, upto = with_points(known, history.points[upto:sent]), sent
+            known, upto = known.with_points(history.points[upto:sent]), sent
         self._standing = changed(self._standing, sent=known, sent_upto=upto)
-        down = GrowingPoints.empty(self.plan.belief.dim) if self.held is None else self.held.library
-        return Libraries(up=known, down=down)
+        return Libraries(up=known, down=known.first(0) if self.held is None else self.held.library)
 
     def observations(self, first: int) -> Payload:
         """Its observations from a number on, as they go up."""
@@ -425,3 +427,8 @@ class Client:
     def _draft_of(self, sync: OwnSync) -> Belief:
         """The belief that a sync has come to."""
         return self.learner.belief if sync.draft is None else sync.draft
+
+
+def _no_points(plan: Plan, points: PointTable | None) -> Library:
+    """An empty library; without a table to share it has its own, as work may add to one while others are read."""
+    return Library.empty(plan.belief.dim) if points is None else Library(points)

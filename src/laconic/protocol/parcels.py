@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import blake2b
 
 import numpy as np
 
-from laconic.arrays import Floats
+from laconic.arrays import Floats, Ints
 from laconic.errors import RemoteProtocolError
-from laconic.growing import GrowingPoints, GrowingRows, keys
+from laconic.growing import keys
+from laconic.protocol.library import Library, PointTable
 from laconic.protocol.wire import Wire
 
 #: The names of a parcel's arrays: points in each form, then the numbers of those that are known.
@@ -38,71 +38,56 @@ IDS = frozenset(map(np.dtype, TYPES["ids"]))
 class Libraries:
     """The points that both sides know of: those that went up, and those that came down."""
 
-    up: GrowingPoints
-    down: GrowingPoints
+    up: Library
+    down: Library
 
     @classmethod
     def empty(cls, dim: int) -> Libraries:
         """Nothing has crossed."""
-        return cls(GrowingPoints.empty(dim), GrowingPoints.empty(dim))
+        return cls(Library.empty(dim), Library.empty(dim))
 
-    def numbers_at(self, identities: list[bytes]) -> list[int]:
+    @classmethod
+    def within(cls, table: PointTable) -> Libraries:
+        """Nothing has crossed; what will is kept in this table."""
+        return cls(Library(table), Library(table))
+
+    def numbers_at(self, identities: list[bytes]) -> Ints:
         """The number of the point of each identity, −1 for one that has not crossed."""
-        down, up, found = self.down.rows.size, self.up.rows.size, list[int]()
-        for identity in identities:  # in messages of many points this is most of the work
-            if (place := self.down.known.get(identity, down)) < down:
-                found.append(2 * place)
-            elif (place := self.up.known.get(identity, up)) < up:
-                found.append(2 * place + 1)
-            else:
-                found.append(-1)
-        return found
+        found = self.down.table.found(identities)
+        down = self.down.places_of(found)
+        if self.up.table is not self.down.table:
+            found = self.up.table.found(identities)
+        up = self.up.places_of(found)
+        return np.where(down >= 0, 2 * down, np.where(up >= 0, 2 * up + 1, -1))
 
     def at(self, numbers: np.ndarray) -> Floats:
         """The points of these numbers."""
         places = numbers.astype(np.int64) // 2
         is_up = numbers.astype(np.int64) % 2 == 1
-        points = np.empty((len(numbers), self.up.rows.values.shape[1]))
+        points = np.empty((len(numbers), self.up.dim))
         for which, library in ((is_up, self.up), (~is_up, self.down)):
-            rows = library.rows.values
-            if which.any() and int(places[which].max()) >= len(rows):
-                raise RemoteProtocolError(f"a point of number {int(places[which].max())}, where {len(rows)} are known")
-            points[which] = rows[places[which]]
+            if not which.any():
+                continue
+            if int(places[which].max()) >= library.size:
+                raise RemoteProtocolError(
+                    f"a point of number {int(places[which].max())}, where {library.size} are known"
+                )
+            points[which] = library.at(places[which])
         return points
 
     def sent_up(self, X: Floats) -> Libraries:
         """After these points went up."""
-        return Libraries(up=with_points(self.up, X), down=self.down)
+        return Libraries(up=self.up.with_points(X), down=self.down)
 
     def sent_down(self, X: Floats) -> Libraries:
         """After these points came down."""
-        return Libraries(up=self.up, down=with_points(self.down, X))
+        return Libraries(up=self.up, down=self.down.with_points(X))
 
     def received(self, count: int, *, mark: int) -> Libraries:
         """With the first ``count`` of those that came down, as the rest was lost; none if their hash is another."""
-        shelf = first_points(self.down, count)
-        same = shelf.rows.size == count and library_mark(shelf) == mark
-        return Libraries(up=self.up, down=shelf if same else first_points(self.down, 0))
-
-
-def library_mark(library: GrowingPoints) -> int:
-    """A hash of the points of a library in their order; 0 for none."""
-    if library.rows.size == 0:
-        return 0
-    return int.from_bytes(blake2b((library.rows.values + 0.0).tobytes(), digest_size=8).digest(), "little")
-
-
-def with_points(library: GrowingPoints, X: Floats) -> GrowingPoints:
-    """A library with those rows of X that it lacks, each once."""
-    fresh = library.lacked(keys(X))
-    return library.appended(X[list(fresh.values())], fresh) if fresh else library
-
-
-def first_points(library: GrowingPoints, count: int) -> GrowingPoints:
-    """The first ``count`` points of a library."""
-    if count >= library.rows.size:
-        return library
-    return GrowingPoints(rows=GrowingRows(size=count, shared=library.rows.shared), known=library.known)
+        shelf = self.down.first(count)
+        same = shelf.size == count and shelf.mark == mark
+        return Libraries(up=self.up, down=shelf if same else self.down.first(0))
 
 
 def packed(
@@ -113,8 +98,8 @@ def packed(
     A point that comes twice goes once, and then as its number among those of this parcel that go as they are; numbers
     in a library follow after these.
     """
-    numbers = np.array(_numbers(X, known) if known is not None and wire.by_reference else [], dtype=np.int64)
-    refers = numbers >= 0 if len(numbers) else np.zeros(len(X), dtype=np.bool_)
+    numbers = _numbers(X, known) if known is not None and wire.by_reference else np.full(len(X), -1)
+    refers = numbers >= 0
     fresh = X[~refers] if refers.any() else X
     arrays = wire.packed(fresh)
     values = {name: array for name, array in zip(FORMS, arrays, strict=False) if len(array) or name == "points"}
@@ -130,19 +115,18 @@ def packed(
     return values, {} if len(kinds) < 2 else {"forms": _marks(form, kinds)}
 
 
-def _numbers(X: Floats, known: Libraries) -> list[int]:
+def _numbers(X: Floats, known: Libraries) -> Ints:
     """The number of each point, −1 for one that travels as it is."""
     fresh: dict[bytes, int] = {}
     identities = keys(X)
-    places, repeats = known.numbers_at(identities), []
-    if max(places, default=-1) < 0 and len(set(identities)) == len(identities):  # all are new, and no two the same
-        return places
-    for identity, place in zip(identities, places, strict=True):
-        is_new = place < 0 and identity not in fresh
-        repeats.append(-1 if is_new or place >= 0 else fresh[identity])
-        if is_new:
-            fresh[identity] = len(fresh)
-    return [len(fresh) + place if place >= 0 else repeat for place, repeat in zip(places, repeats, strict=True)]
+    numbers = known.numbers_at(identities)
+    if len(set(identities)) == len(identities):  # no two are the same
+        return np.where(numbers >= 0, numbers + np.count_nonzero(numbers < 0), -1)
+    repeats = np.full(len(X), -1)
+    for place in np.flatnonzero(numbers < 0).tolist():
+        repeats[place] = fresh.get(identities[place], -1)
+        fresh.setdefault(identities[place], len(fresh))
+    return np.where(numbers >= 0, numbers + len(fresh), repeats)
 
 
 def unpacked(

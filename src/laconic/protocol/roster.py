@@ -10,6 +10,7 @@ from typing import Any
 from laconic.beliefs import Belief
 from laconic.checks import require_positive, require_whole
 from laconic.protocol.history import NO_CHAIN, Growing64, History
+from laconic.protocol.library import PointTable
 from laconic.protocol.messages import BLANK, Down, Hello, Label, Payload
 from laconic.protocol.parcels import Libraries
 from laconic.protocol.persistent import Group, Map, changed
@@ -190,6 +191,7 @@ class Hub:
     patience: Patience
     installed: InstalledBelief
     log: History
+    points: PointTable  # those that members and the server know by number
     edition: Any  # the newest that was built of the log; None where there is no digest
     editions: Mapping[tuple[int, int], Any] = field(default_factory=dict)  # what was sent, by number and mark
     roster: Roster = Roster()

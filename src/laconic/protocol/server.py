@@ -23,6 +23,7 @@ from laconic.errors import InputError, LocalProtocolError, ProtocolError, Remote
 from laconic.protocol import alone, together
 from laconic.protocol.difference import difference
 from laconic.protocol.history import History, agreeing
+from laconic.protocol.library import PointTable
 from laconic.protocol.messages import (
     BLANK,
     Ask,
@@ -127,6 +128,7 @@ class Server:
             patience=patience or Patience(),
             installed=InstalledBelief(BLANK, plan.belief, belief_hash(plan.belief)),
             log=History.empty(plan.belief.dim),
+            points=PointTable(plan.belief.dim),
             edition=first,
             roster=Roster.of(everyone),
         )
@@ -383,7 +385,7 @@ def _answer(turn: Turn, number: int) -> None:
     if turn.hub.plan.digest is not None:
         member = alone.shelved(turn, number)
         assert member.libraries is not None
-        library = member.libraries.down.rows.size
+        library = member.libraries.down.size
         turn.tell(number, _welcome(turn.hub, member, library=library))
         alone.greeted(turn, member)
         return

@@ -21,6 +21,7 @@ from laconic.kernels import as_kernel
 from laconic.problems.base import Instance, Round
 from laconic.problems.rounds import check_round
 from laconic.protocol.ledger import Ledger
+from laconic.protocol.library import PointTable
 from laconic.protocol.messages import NothingNew, Payload, Upload
 from laconic.protocol.parcels import Libraries, packed
 from laconic.runtimes.trace import Run
@@ -46,7 +47,7 @@ class _Shown:
     def __init__(self, instance: Instance, *, algorithm: AskServer, clients: int) -> None:
         self._instance, self._clients, self.wire = instance, clients, algorithm.wire
         self._metric, self._lam = as_kernel(algorithm.kernel), algorithm.lam
-        self._libraries = [Libraries.empty(instance.dim) for _ in range(clients)]
+        self._libraries = [Libraries.within(PointTable(instance.dim))] * clients
         self.uploads: list[list[Upload]] = []  # by round and client
         self.rewards: list[Floats] = []  # (N, A) by round
         self.partial, self.best = getattr(instance, "partial", False), getattr(instance, "best", None)

@@ -15,6 +15,7 @@ from laconic.protocol.client import Client
 from laconic.protocol.codec import Codec
 from laconic.protocol.digests import Held
 from laconic.protocol.ledger import Direction, Ledger
+from laconic.protocol.library import PointTable
 from laconic.protocol.messages import Digested, Down, Up
 from laconic.protocol.outcome import BuildOnce, Outcome, Work
 from laconic.protocol.plan import Plan
@@ -81,12 +82,13 @@ class Network:
         self._codec = Codec(plan)
         self._delivery = delivery or Delivery()
         self._share = BuildOnce() if share else None
+        self._points = PointTable(plan.belief.dim) if share else None
         for number in numbers:
             self.add(number, clients=len(numbers))
 
     def add(self, number: int, *, clients: int = 1, member: bool = True) -> Client:
         """One more client, with nothing observed; one that is no member has yet to greet."""
-        client = Client(self.plan, number=number, seed=self.seed, clients=clients, member=member)
+        client = Client(self.plan, number=number, seed=self.seed, clients=clients, member=member, points=self._points)
         self.clients[number] = client
         self._link(number, number)
         self.up[number], self.down[number] = deque(), deque()

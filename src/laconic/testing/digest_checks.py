@@ -216,7 +216,7 @@ def _check_absorb(subject: Subject, scene: _Scene, incoming: Incoming, sent: Add
     subject.claim(
         new.mark == sent.mark, "address and absorb come to different marks: a greeting would be sent the whole"
     )
-    library = same(held.library.rows.values, sent.libraries.down.rows.values)
+    library = same(held.library.points, sent.libraries.down.points)
     subject.claim(library, "client and server disagree about the points that came down, so that numbers would mislead")
     return held
 

@@ -11,10 +11,10 @@ import numpy as np
 from laconic.arrays import Bools, Floats
 from laconic.beliefs import Belief, expect_bounded
 from laconic.errors import RemoteProtocolError
-from laconic.growing import GrowingPoints
 from laconic.protocol import parcels
 from laconic.protocol.digests.digest import Addressed, Built, Digest, Held, Incoming, Reader
 from laconic.protocol.history import History, chained
+from laconic.protocol.library import Library
 from laconic.protocol.messages import Payload
 from laconic.protocol.shapes import Layout
 
@@ -90,7 +90,7 @@ def raw_parcel(log: History, first: int, last: int, reader: Reader) -> tuple[Pay
     return Payload(values=values, records={**records, "runs": _runs(mine)}), libraries
 
 
-def read_raw(incoming: Incoming, *, base: Built) -> tuple[Built, GrowingPoints]:
+def read_raw(incoming: Incoming, *, base: Built) -> tuple[Built, Library]:
     """The exact belief of the log up to where a message brings it, and the library after that."""
     message, wire = incoming.message, incoming.wire
     values, records = message.payload.values, message.payload.records

@@ -227,7 +227,7 @@ class Atoms(Digest):
 
         def made(_: Built | None) -> Built:
             belief = self._belief(incoming.template, atoms, weights, mean, spanning, message.length)
-            return Built(belief, mark=_mark(atoms, weights, mean), length=message.length)
+            return Built(belief, mark=_mark(atoms, weights, mean), length=message.length, atoms=atoms)
 
         library = incoming.libraries.sent_down(new).down if wire.by_reference else incoming.libraries.down
         built = incoming.share("atoms", made)
@@ -239,7 +239,7 @@ class Atoms(Digest):
             built,
             library,
             d_eff=certificate.d_eff,
-            atoms=atoms,
+            atoms=_shared(atoms, built.atoms),
             certificate=certificate,
             lacked=view.between(len(covered), len(view.mean)),
         )
@@ -279,6 +279,11 @@ class Atoms(Digest):
             )
 
 
+def _shared(atoms: Floats, built: Floats | None) -> Floats:
+    """One array for all who hold a version."""
+    return built if built is not None and np.array_equal(built, atoms) else atoms
+
+
 def _raw_costs(log: History, edition: Edition, reader: Reader) -> tuple[int, int]:
     """Bytes of others' points as they are: of those since the base, at least, and of all of them anew, at most."""
     wire, base = reader.wire, reader.base
@@ -290,7 +295,7 @@ def _raw_costs(log: History, edition: Edition, reader: Reader) -> tuple[int, int
     if not wire.by_reference:
         return new * (point + reward), others * (point + reward)
     fresh = (edition.reference.distinct - base.distinct) * new // max(total, 1)
-    lacked = min(max(edition.reference.distinct - reader.libraries.down.rows.size, 0), others)
+    lacked = min(max(edition.reference.distinct - reader.libraries.down.size, 0), others)
     return fresh * (point + reward) + (new - fresh) * (1 + reward), lacked * point + others * (2 + reward) + OVERHEAD
 
 

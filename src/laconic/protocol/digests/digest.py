@@ -13,8 +13,8 @@ from laconic.arrays import Floats, Ints
 from laconic.beliefs import Belief, View
 from laconic.errors import LocalProtocolError
 from laconic.exploration import Told
-from laconic.growing import GrowingPoints
 from laconic.protocol.history import History
+from laconic.protocol.library import Library
 from laconic.protocol.messages import Digested, Payload
 from laconic.protocol.parcels import Libraries
 from laconic.protocol.shapes import Layout
@@ -28,6 +28,7 @@ class Built:
     belief: Belief
     mark: int  # a hash that two holders of the version agree on
     length: int  # how many observations of the log it has
+    atoms: Floats | None = None  # the points that the version is made of, where it is not made of all
 
 
 #: share(topic, build) → what build gives; ``build(newest)`` may go on from the newest that was built under the topic.
@@ -40,7 +41,7 @@ class Held:
 
     number: int
     built: Built
-    library: GrowingPoints  # points that came down
+    library: Library  # points that came down
     d_eff: float = 0.0  # the effective dimension of all that is known, where the digest says it
     atoms: Floats | None = None  # the points that the version is made of, where it is not made of all
     certificate: Any = None
@@ -55,7 +56,7 @@ class Held:
     @classmethod
     def blank(cls, belief: Belief) -> Held:
         """The belief before any data."""
-        return cls(number=0, built=Built(belief, mark=0, length=0), library=GrowingPoints.empty(belief.dim))
+        return cls(number=0, built=Built(belief, mark=0, length=0), library=Library.empty(belief.dim))
 
 
 @dataclass(frozen=True, eq=False)

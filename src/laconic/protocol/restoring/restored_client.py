@@ -10,11 +10,11 @@ from laconic.atoms import Certificate
 from laconic.beliefs import Belief
 from laconic.checks import require_number
 from laconic.errors import InputError, RemoteProtocolError
-from laconic.growing import GrowingPoints
 from laconic.protocol.client import Client
 from laconic.protocol.digests import Built, Held
 from laconic.protocol.history import History
 from laconic.protocol.learner import Waiting
+from laconic.protocol.library import Library
 from laconic.protocol.messages import Up
 from laconic.protocol.outcome import Outcome, build_alone
 from laconic.protocol.persistent import Group, Map
@@ -179,7 +179,7 @@ def _saved_held(held: Held) -> SavedHeld:
         number=held.number,
         mark=held.built.mark,
         length=held.built.length,
-        library=held.library.rows.values,
+        library=held.library.points,
         d_eff=held.d_eff,
         atoms=held.atoms,
         certificate={} if held.certificate is None else asdict(held.certificate),
@@ -188,11 +188,10 @@ def _saved_held(held: Held) -> SavedHeld:
 
 
 def _held(saved: SavedHeld, belief: Belief) -> Held:
-    library = GrowingPoints.empty(belief.dim)
     return Held(
         number=saved.number,
         built=Built(belief, mark=saved.mark, length=saved.length),
-        library=library.appended(saved.library) if len(saved.library) else library,
+        library=Library.empty(belief.dim).with_points(saved.library),
         d_eff=saved.d_eff,
         atoms=saved.atoms,
         certificate=Certificate(**saved.certificate) if saved.certificate else None,

@@ -50,6 +50,30 @@ class Scores:
 
 
 @dataclass(frozen=True, eq=False)
+class Narrowed:
+    """What belief says of the arms of clients a … b that may win, in f rows; ``at`` is −1 for all other arms."""
+
+    points: Floats  # (w, A, d)
+    residual: Floats  # (w, A)
+    at: Ints  # (w, A) the row of an arm
+    features: Floats  # (f, p)
+    mean: Floats  # (f,)
+    signal: Floats  # (f,)
+
+    def chosen(self, column: Ints) -> Chosen:
+        """The scores of one column a client, each of which has a row."""
+        who = np.arange(len(column))
+        rows = self.at[who, column]
+        return Chosen(
+            points=self.points[who, column],
+            features=self.features[rows],
+            mean=self.mean[rows],
+            signal=self.signal[rows],
+            residual=self.residual[who, column],
+        )
+
+
+@dataclass(frozen=True, eq=False)
 class Chosen:
     """What belief says of one point a client."""
 

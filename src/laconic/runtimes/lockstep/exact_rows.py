@@ -10,7 +10,8 @@ from laconic.arrays import Floats, Ints
 from laconic.beliefs import ExactBelief
 from laconic.growing import first_appearances
 from laconic.linalg import lower_cholesky, solve_lower
-from laconic.runtimes.lockstep.batch import Exploring, NewPoints, Prediction, Scores
+from laconic.runtimes.lockstep.batch import Exploring, Narrowed, NewPoints, Prediction, Scores
+from laconic.runtimes.lockstep.shadow import Beyond, Bounds, Shadow
 from laconic.tail import COLLAPSE_FROM
 
 
@@ -43,13 +44,24 @@ class _Kept:
             after[tuple(slice(0, length) for length in before.shape)] = before
 
 
+@dataclass(frozen=True, eq=False)
+class Some:
+    """μ and the signal part of σ² of f arms, and c of each, a row."""
+
+    mean: Floats  # (f,)
+    signal: Floats  # (f,)
+    explained: Floats  # (f, k)
+
+
 class ExactRows:
     """Tail points with their features, and J = H⁻¹ row by row: c = J cov(u, x), μ += c·ρ and σ² −= ‖c‖²."""
 
     def __init__(self, belief: ExactBelief, clients: int) -> None:
         self.belief, self.clients = belief, clients
         self.size = 0
+        self.whole = 0  # rows of rounds that are over
         self._look_at = COLLAPSE_FROM
+        self._turned: list[Floats] = []  # of each whole row, L⁻ᵀ of its features, (N, t)
         self._kept: _Kept  # made with the first slot, as many tails never have one
 
     def _room(self, slots: int) -> _Kept:
@@ -79,6 +91,48 @@ class ExactRows:
             known=lambda row: np.asarray(c[row].T @ c[row]),
         )
 
+    def predict_some(self, scores: Narrowed, clients: slice) -> Some:
+        """The prediction, client by client, for the arms that are asked for."""
+        k, kept, belief = self.whole, self._kept, self.belief
+        c = np.empty((len(scores.mean), k))
+        for row, client in enumerate(range(clients.start, clients.stop)):
+            columns = np.flatnonzero(scores.at[row] >= 0)
+            rows = scores.at[row, columns]
+            covariance = belief.kernel(kept.points[client, :k], scores.points[row, columns])
+            covariance -= kept.features[client, :k] @ scores.features[rows].T
+            c[rows] = (kept.J[client, :k, :k] @ covariance).T / belief.lam
+        who = np.nonzero(scores.at >= 0)[0] + clients.start
+        return Some(
+            mean=scores.mean + np.einsum("fk,fk->f", c, kept.rho[who, :k]),
+            signal=np.maximum(scores.signal - np.einsum("fk,fk->f", c, c), 0.0),
+            explained=c,
+        )
+
+    def beyond(self, bounds: Bounds, clients: slice) -> Beyond:
+        """What the rows of some clients change for all their arms, of which only bounds are known."""
+        k, kept, lam = self.whole, self._kept, self.belief.lam
+        self._turn(bounds.shadow)
+        turned = np.stack([each[clients] for each in self._turned], axis=1)
+        points, arms = kept.points[clients, :k], bounds.points.reshape(*bounds.shape, -1)
+        K = bounds.K.reshape(-1, *bounds.shape).transpose(1, 0, 2)
+        c = kept.J[clients, :k, :k] @ (self.belief.kernel(points, arms) - turned @ K) / lam
+        most = np.sqrt(bounds.prior.max(axis=1))
+        own = np.sqrt(self.belief.kernel.diag(points.reshape(-1, points.shape[2])).max())
+        counts = np.maximum(kept.counts[clients, :k].max(axis=1), 1.0)
+        error = (np.sqrt(k * counts) * bounds.shadow.rounding * most * own / lam)[:, None]  # of c, as ‖J‖² ≤ counts
+        return Beyond(
+            shift=(kept.rho[clients, None, :k] @ c)[:, 0],
+            drop=np.einsum("wka,wka->wa", c, c),
+            shift_error=error * np.linalg.norm(kept.rho[clients, :k], axis=1, keepdims=True),
+            drop_error=error * (2.0 * most[:, None] / np.sqrt(lam) + error),
+        )
+
+    def _turn(self, shadow: Shadow) -> None:
+        """Turn the features of rows that are whole since last time."""
+        fresh = self._kept.features[:, len(self._turned) : self.whole]
+        turned = shadow.turned(fresh.reshape(-1, fresh.shape[2])).T.reshape(fresh.shape)
+        self._turned += [np.ascontiguousarray(turned[:, slot]) for slot in range(fresh.shape[1])]
+
     def append(self, clients: slice, new: NewPoints) -> None:
         at, kept, c = self.size - 1, self._kept, new.explained
         if not kept.counts[:, at].any():  # whoever does not act has a point here that a kernel can take, as all may not
@@ -101,12 +155,16 @@ class ExactRows:
 
     def compact(self) -> None:
         """Merge rows of equal points into one with their mean, where that halves the rows of every client."""
+        self._merge_equal()
+        self.whole = self.size
+
+    def _merge_equal(self) -> None:
         if self.size < self._look_at:
             return
         groups = [self._groups(client) for client in range(self.clients)]
         longest = max(len(first) for first, _ in groups)
         if 2 * longest <= self.size:
-            old, self._kept, self.size = self._kept, self._room(longest), longest
+            old, self._kept, self.size, self._turned = self._kept, self._room(longest), longest, []
             for client, (first, number) in enumerate(groups):
                 self._merge(old, client, first=first, number=number)
         self._look_at = max(COLLAPSE_FROM, 2 * self.size)

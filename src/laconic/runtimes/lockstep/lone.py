@@ -45,6 +45,7 @@ class LoneFleet:
         self._alpha = _fixed_alpha(plan)
         self._unreported: dict[int, Unreported] = {number: Unreported([], []) for number in self.network.clients}
         self._sights: dict[int, tuple[Belief, Sight]] = {}  # of beliefs, by their ids
+        self._newest: Belief | None = None  # the finite belief that was installed last, and may be again
 
     def play_round(self, index: int, round_: Round) -> NDArray[np.int32]:
         """Let every client choose and observe once; its choices."""
@@ -60,6 +61,7 @@ class LoneFleet:
             else:
                 choices[number] = self._by_itself(number, client, round_, views, step=step)
             if self.network.installed:
+                self._newest = _newest(self.network.installed, before=self._newest)
                 self.recorder.exchanged(step, self.network.installed)
                 self.recorder.downloaded(step, self.network.downloads)
         return choices
@@ -124,6 +126,9 @@ class LoneFleet:
             for number, look in _looks(arms, sight, group, width=belief.width):
                 mean[rows[number]], variance[rows[number]] = tails[number].seen(look)
         self._sights = sights  # of beliefs that somebody has
+        for belief, sight in sights.values():
+            if belief is not self._newest:
+                sight.lighten()
         assert self._alpha is not None
         return mean, self._alpha * np.sqrt(variance)
 
@@ -159,6 +164,11 @@ class LoneFleet:
         points, rewards = np.array(unreported.points), np.array(unreported.rewards)
         self._unreported[number] = Unreported([], [])
         self.network.settle(number, client.reported(points, rewards))
+
+
+def _newest(installed: list[Belief], *, before: Belief | None) -> Belief | None:
+    """The last finite belief among those that were installed, if there is any."""
+    return next((belief for belief in reversed(installed) if belief.rank is not None), before)
 
 
 def _fixed_alpha(plan: Plan) -> float | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,10 @@ from laconic.protocol.wire import EXACT
 from laconic.randomness import Role, generator
 from laconic.runtimes import loopback
 from laconic.runtimes.lockstep.arms import Arms
-from laconic.runtimes.lockstep.batch import Exploring, NewPoints, Prediction, Scores, one_each
+from laconic.runtimes.lockstep.batch import Exploring, Narrowed, NewPoints, Prediction, Scores, one_each
 from laconic.runtimes.lockstep.continuing import Known
 from laconic.runtimes.lockstep.exact_rows import ExactRows
+from laconic.runtimes.lockstep.lazy import Lazy
 from laconic.runtimes.lockstep.lone import LoneFleet
 from laconic.runtimes.lockstep.members import Members
 from laconic.runtimes.lockstep.scores import RoundScores, arranged
@@ -82,6 +84,7 @@ class Fleet:
         self._window = clients
         self._rounds = plan.wire != EXACT
         self._by_index = type(plan.exploration) in (UCB, Greedy)  # a subclass may have changed anything
+        self._lazy = Lazy()
         self._post = Postmaster(plan, recorder.ledger)
 
     def play_round(self, index: int, round_: Round) -> NDArray[np.int32]:
@@ -89,6 +92,7 @@ class Fleet:
         choices = np.zeros(self.clients, dtype=np.int32)
         scores = RoundScores(Arms.of(round_))
         self.tails.begin_round()
+        self._lazy.begin_round(scores.arms)
         first = 0
         while first < self.clients:
             last = min(first + min(self._window, scores.widest(self.belief, tail=self.tails.rows.size)), self.clients)
@@ -100,9 +104,8 @@ class Fleet:
     ) -> int:
         """Play clients ``first`` … ``last`` as far as the first one that fires; how many have acted."""
         arms = scores.arms
-        batch = scores.of(self.belief, first, last)
         exploring = self._exploring(arms, first, last)
-        prediction = self.tails.predict(batch, first, last, exploring=exploring)
+        batch, prediction = self._scored(scores, first, last, exploring=exploring)
         width = exploring.alpha * np.sqrt(prediction.signal + batch.residual)
         if self._by_index:
             picked = self._pick(arms, prediction.mean, width, first=first, last=last, index=index)
@@ -131,6 +134,26 @@ class Fleet:
             self.tails.commit(new, news, first=first, count=acted)
             self._window = min(2 * self._window, self.clients)
         return acted
+
+    def _scored(
+        self, scores: RoundScores, first: int, last: int, *, exploring: Exploring
+    ) -> tuple[Scores | Narrowed, Prediction]:
+        """What belief and tails say of the arms of clients ``first`` … ``last``, at least of those that may win."""
+        if not exploring.all:
+            lazily = partial(self._looking, scores.arms)
+            found = self._lazy.scored(self.belief, self.tails, first, last, lazily)
+            if found is not None:
+                return found
+        batch = scores.of(self.belief, first, last)
+        return batch, self.tails.predict(batch, first, last, exploring=exploring)
+
+    def _looking(self, arms: Arms, first: int, last: int) -> Exploring:
+        """What decides which points of clients ``first`` … ``last`` can win: of equal arms, only the first can."""
+        exploring, equal = self._exploring(arms, first, last), arms.first_equal
+        if equal is None:
+            return exploring
+        once = equal[first:last] == np.arange(equal.shape[1])
+        return replace(exploring, there=once if exploring.there is None else once & exploring.there)
 
     def _looked_at(self, points: Floats, first: int, last: int, *, alpha: Any) -> tuple[Scores, Prediction]:
         """What belief and tails say of one point of each client, which is near the arm that it chose."""

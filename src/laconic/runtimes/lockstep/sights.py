@@ -14,7 +14,6 @@ from laconic.linalg import (
     lower_product,
     product_with_lower,
     reversed_cholesky,
-    ridged,
     solve_identity,
     solve_transposed,
 )
@@ -55,6 +54,10 @@ class Sight(Protocol):
         """Rows q to multiply features v by, as rows p with p·numbers = q·v."""
         ...
 
+    def lighten(self) -> None:
+        """Let go of what is seldom needed and can be made again."""
+        ...
+
 
 @dataclass(frozen=True, eq=False)
 class Plain:
@@ -71,6 +74,9 @@ class Plain:
 
     def turned(self, rows: Floats) -> Floats:
         return rows
+
+    def lighten(self) -> None:
+        pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,11 +96,20 @@ class Folded:
     @classmethod
     def of(cls, belief: FiniteBelief, embedding: NystromEmbedding) -> Folded:
         """A belief on a dictionary, multiplied out."""
-        solved, root, most = solve_identity(belief.factor), solve_identity(embedding.root), 1.0 / belief.lam
-        C = reversed_cholesky(ridged(-(solved.T @ solved), most), scale=most)
+        solved, root = solve_identity(belief.factor), solve_identity(embedding.root)
         P = lower_product(solved, root)
-        kept = P if embedding.size <= MOST_KEPT else None
-        return cls(belief, embedding, F=lower_product(C, root), mean=belief.weights @ P, P=kept)
+        mean, kept = belief.weights @ P, P if embedding.size <= MOST_KEPT else None
+        del P  # where it is large, a few matrices of its size are all the memory of a run
+        return cls(belief, embedding, F=lower_product(_missing(solved, lam=belief.lam), root), mean=mean, P=kept)
+
+    def lighten(self) -> None:
+        """Let go of factors by which the belief itself looks, and which it makes again should it have to.
+
+        Of a belief that nobody is sent any more only this sight is asked, and there may be many such beliefs.
+        """
+        if self.P is not None:
+            vars(self.belief).pop("factor", None)
+            vars(self.embedding).pop("root", None)
 
     def look(self, X: Floats) -> Look:
         K = self._values(X)
@@ -120,6 +135,14 @@ class Folded:
     def _variance(self, X: Floats, K: Floats) -> Floats:
         f = lower_product(self.F, K.T).T
         return np.asarray(np.maximum(self.embedding.prior(X) / self.belief.lam - np.einsum("ij,ij->i", f, f), 0.0))
+
+
+def _missing(solved: Floats, *, lam: float) -> Floats:
+    """C with CᵀC = I/λ − L⁻ᵀL⁻¹, given L⁻¹."""
+    known = np.asarray(solved.T @ solved)
+    np.negative(known, out=known)
+    known.flat[:: len(known) + 1] += 1.0 / lam
+    return reversed_cholesky(known, scale=1.0 / lam)
 
 
 def sight_of(belief: Belief) -> Sight:

@@ -13,9 +13,18 @@ import numpy as np
 from laconic.arrays import Floats, Ints
 from laconic.beliefs import Belief, ExactBelief
 from laconic.errors import InputError
-from laconic.runtimes.lockstep.batch import Exploring, NewPoints, Prediction, Rows, Scores, one_each
-from laconic.runtimes.lockstep.exact_rows import ExactRows
+from laconic.runtimes.lockstep.batch import (
+    Exploring,
+    Narrowed,
+    NewPoints,
+    Prediction,
+    Rows,
+    Scores,
+    one_each,
+)
+from laconic.runtimes.lockstep.exact_rows import ExactRows, Some
 from laconic.runtimes.lockstep.finite_rows import FiniteRows
+from laconic.runtimes.lockstep.shadow import Beyond, Bounds
 from laconic.tail import News
 
 
@@ -47,12 +56,31 @@ class Tails:
         total = self.variance[first:last] - self.residual[first:last]
         return self.rows.predict(scores, slice(first, last), total=total, exploring=exploring)
 
+    def predict_some(self, scores: Narrowed, first: int, last: int) -> Some:
+        """The arms of clients first … last that an exact belief was asked for, as belief and tails see them."""
+        if self._is_blank:
+            return Some(scores.mean, scores.signal, explained=np.empty((len(scores.mean), 0)))
+        assert isinstance(self.rows, ExactRows)
+        return self.rows.predict_some(scores, slice(first, last))
+
+    def beyond(self, bounds: Bounds, first: int, last: int) -> Beyond:
+        """What tails change for the arms of clients first … last that an exact belief has bounds of."""
+        if self._is_blank:
+            return Beyond.none(bounds.shape)
+        assert isinstance(self.rows, ExactRows)
+        return self.rows.beyond(bounds, slice(first, last))
+
+    @property
+    def _is_blank(self) -> bool:
+        """Whether no client that has yet to act in this round has any row."""
+        return not isinstance(self.rows, ExactRows) or self.rows.whole == 0
+
     def information(self, first: int, last: int) -> Floats:
         """ln det(I + K/λ) of belief and tail together, or an upper bound of it, of each client."""
         return self.belief.information + self.log_det[first:last] + self.residual[first:last]
 
     def learnt(
-        self, scores: Scores, prediction: Prediction, column: Ints, *, first: int, rewards: Floats
+        self, scores: Scores | Narrowed, prediction: Prediction, column: Ints, *, first: int, rewards: Floats
     ) -> tuple[NewPoints, News]:
         """What clients from ``first`` on would add with these rewards, and the news that their triggers would see."""
         chosen, last = scores.chosen(column), first + len(rewards)

@@ -18,6 +18,7 @@ from laconic.registry import find
 from laconic.runtimes import lockstep, loopback
 from laconic.runtimes.asking import asked
 from laconic.runtimes.meeting import require_kernel
+from laconic.runtimes.needs import memory_needed, require_memory
 from laconic.runtimes.threads import one_set_of_threads
 from laconic.runtimes.trace import Run
 
@@ -35,6 +36,7 @@ def run(
     runtime: str = "lockstep",
     progress: Callable[[int], None] | None = None,
     log: bool = False,
+    beyond_memory: bool = False,
 ) -> Run:
     """Play a problem, or the one of that name or ``.npz`` file, with an algorithm and keep the full trace.
 
@@ -49,6 +51,8 @@ def run(
         runtime: What moves the messages: lockstep, or loopback, which is slower and encodes every message.
         progress: Called as the run goes on with the number of steps so far.
         log: True: the probability of every choice is kept too.
+        beyond_memory: True: a run that would need more memory than the machine has is made all the same. False: it is
+            refused.
 
     Examples:
         >>> from laconic import Catalogue, DisKernelUCB, run
@@ -60,8 +64,12 @@ def run(
     require_sizes(clients=clients, rounds=rounds)
     require_seed("seed", seed)
     require_flag("log", log)
+    require_flag("beyond_memory", beyond_memory)
     require_one_of("runtime", runtime, choices=tuple(RUNTIMES))
     instance = _problem(problem).instance(seed=seed, clients=clients, rounds=rounds)
+    if not beyond_memory:
+        need = memory_needed(algorithm, instance, clients=clients, rounds=rounds)
+        require_memory([need] if need else [])
     play = RUNTIMES[runtime]
     how: dict[str, Any] = {"rounds": rounds, "seed": seed, "progress": progress}
     how |= {"log": True} if log else {}

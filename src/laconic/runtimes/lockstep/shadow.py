@@ -1,0 +1,245 @@
+"""Bounds of what a large exact belief says of many arms, from the first rows of their solves in single precision."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from laconic.arrays import Bools, Floats, Ints
+from laconic.beliefs import ExactBelief
+from laconic.beliefs.contract import column_squares
+from laconic.kernels import Gaussian, Kernel
+from laconic.linalg import SINGLE, GrowingFactor, subtract_product
+from laconic.runtimes.lockstep.batch import Exploring
+from laconic.runtimes.lockstep.continuing import continues
+
+#: After each so many parts of the rows, and no fewer than these, arms that cannot win any more are dropped.
+STAGES, LEAST_ROWS = 16, 64
+#: After so many stages the first of each client's arms is solved to the end, for others to be measured by.
+LEAD_AFTER = 2
+#: The solves that go on are moved together when they are less than this share of those that were begun.
+CROWDED = 0.8
+#: A row's sum of products may be wrong by so many units in the last place of its factors' norms; a fiftieth is seen.
+UNITS = 8.0
+#: Bounds that may be wrong by more than this share of k(x, x) drop too few arms.
+SHARPEST = 0.01
+#: Kernel values beyond this, or below its inverse, are not for single precision.
+LARGEST = 1e15
+#: A Gaussian kernel of single precision is right to some units in the last place up to this exponent.
+TAME = 4.0
+#: So many rows of kernel values are computed at a time in double precision.
+PART_ROWS = 512
+
+
+def spread_of(belief: ExactBelief) -> float:
+    """How far rounding in a row of Lv = k may grow on its way into ‖v‖; infinite where single precision has no range.
+
+    A row is met up to an error relative to ‖row‖·‖v‖, with ‖row‖² the matrix's diagonal entry and ‖v‖² ≤ k(x, x), and
+    L⁻¹ magnifies by at most the root of the least eigenvalue, which is at least λ/c for points counted c times.
+    """
+    largest = float(belief.kernel.diag(belief.points).max())
+    if not 1.0 / LARGEST < largest < LARGEST:
+        return np.inf
+    return float(np.sqrt(belief.factor.size * (largest + belief.lam) * belief.counts.max() / belief.lam))
+
+
+@dataclass(frozen=True, eq=False)
+class Shadow:
+    """An exact belief's factor in single precision, and a = (K + λ diag(1/c))⁻¹ȳ, so that μ = k·a."""
+
+    belief: ExactBelief
+    factor: GrowingFactor
+    solution: Floats  # (t,) a
+    rounding: float  # of ‖v‖², relative to k(x, x)
+    mean_rounding: float  # of μ, relative to √k(x, x)
+
+    @classmethod
+    def of(cls, belief: ExactBelief, older: Shadow | None = None) -> Shadow | None:
+        """The shadow of a belief, by that of one which it continues; None where bounds would not be sharp."""
+        spread = spread_of(belief)
+        rounding = UNITS * float(np.finfo(SINGLE).eps) * spread
+        if not rounding <= SHARPEST:
+            return None
+        kept = older is not None and continues(belief, older.belief)
+        factor = belief.factor.in_single(older.factor if older is not None and kept else None)
+        a = belief.factor.solve_transposed(belief.weights[:, None].copy())[:, 0]
+        return cls(belief, factor, a, rounding, _mean_rounding(belief, a, spread))
+
+    def turned(self, rows: Floats) -> Floats:
+        """L⁻ᵀv for rows v, in single precision: its product with k(x) is that of v with v(x)."""
+        columns = np.ascontiguousarray(rows.T, dtype=SINGLE)
+        return self.factor.solve_transposed(columns)
+
+
+def _mean_rounding(belief: ExactBelief, a: Floats, spread: float) -> float:
+    """What k·a may lose, relative to √k(x, x): in the product of single precision, and in a itself."""
+    longest = np.sqrt(belief.factor.size * belief.kernel.diag(belief.points).max())
+    product = np.finfo(SINGLE).eps * longest * np.linalg.norm(a)
+    return float(UNITS * (product + np.finfo(np.float64).eps * spread**2 * np.linalg.norm(belief.weights)))
+
+
+class Bounds:
+    """Upper bounds of the indices of w clients' arms under one belief, lower ones of those that are solved whole.
+
+    ``shift`` and ``drop`` are what points beyond the belief add to the mean and take from σ² of each arm.
+    """
+
+    def __init__(self, shadow: Shadow, points: Floats) -> None:
+        belief = shadow.belief
+        self.shadow, self.shape = shadow, points.shape[:2]
+        self.points = points.reshape(-1, points.shape[2])
+        self.K, mean = _kernel_values(shadow, self.points)
+        self.mean = mean.reshape(self.shape)
+        self.prior = belief.kernel.diag(self.points).reshape(self.shape)
+        self.squares = np.zeros(self.shape)
+        self.whole = np.zeros(self.shape, dtype=np.bool_)
+        self.beyond = Beyond.none(self.shape)
+        self.solved = 0  # multiplications in solves
+
+    def upper(self, clients: slice) -> tuple[Floats, Floats]:
+        """μ of the arms of some clients, and an upper bound of σ²."""
+        left = self.prior[clients] * (1.0 + self.shadow.rounding) - self.squares[clients]
+        some = self.beyond.of(clients)
+        signal = np.maximum(left / self.shadow.belief.lam - some.drop + some.drop_error, 0.0)
+        return self.mean[clients] + some.shift, signal
+
+    def _indices(self, clients: slice, exploring: Exploring) -> tuple[Floats, Floats]:
+        """Upper and lower bounds of indices; an arm that is not there has −inf."""
+        mean, signal = self.upper(clients)
+        some, error = self.beyond.of(clients), self.errors(clients)
+        least = self.prior[clients] * (1.0 - self.shadow.rounding) - self.squares[clients]
+        least = np.maximum(least / self.shadow.belief.lam - some.drop - some.drop_error, 0.0)
+        upper = mean + error + exploring.alpha * np.sqrt(signal)
+        lower = mean - error + exploring.alpha * np.sqrt(np.where(self.whole[clients], least, 0.0))
+        if exploring.there is not None:
+            upper, lower = (np.where(exploring.there, each, -np.inf) for each in (upper, lower))
+        return upper, lower
+
+    def errors(self, clients: slice) -> Floats:
+        """By how much the means of arms may be wrong."""
+        own = self.shadow.mean_rounding * np.sqrt(self.prior[clients])
+        return np.asarray(own + self.beyond.of(clients).shift_error)
+
+    def candidates(self, clients: slice, exploring: Exploring, *, slack: float = 0.0) -> Bools:
+        """Which arms of some clients may have the best index, or come within ``slack`` of it."""
+        return self._open(*self._indices(clients, exploring), slack=slack)
+
+    @staticmethod
+    def _open(upper: Floats, lower: Floats, *, slack: float) -> Bools:
+        with np.errstate(invalid="ignore"):
+            behind = upper < lower.max(axis=1, keepdims=True) - slack
+        return np.asarray(~behind & (upper != -np.inf))  # what is no number is looked at
+
+    def narrow(self, exploring: Exploring, *, slack: float = 0.0) -> None:
+        """Solve all arms as far as it takes to see that they cannot win, and what remains to the end.
+
+        An arm that is the last of its client's is left as it is: it has to be looked at in any case.
+        """
+        everyone, t = slice(0, self.shape[0]), self.shadow.factor.size
+        solves = _Solves.begun(self, np.flatnonzero(_several(self.candidates(everyone, exploring, slack=slack))))
+        step = max(-(-t // STAGES), LEAST_ROWS)
+        for stage, stop in enumerate(range(step, t + step, step), start=1):
+            solves.go_on(min(stop, t))
+            if stop >= t or len(solves.columns) == 0:
+                return
+            upper, lower = self._indices(everyone, exploring)
+            if stage == LEAD_AFTER:
+                several = _several(self._open(upper, lower, slack=slack)).ravel()[solves.columns]
+                solves.of(self._leaders(solves.columns[several], upper)).go_on(t)
+                upper, lower = self._indices(everyone, exploring)
+            keep = (_several(self._open(upper, lower, slack=slack)) & ~self.whole).ravel()[solves.columns]
+            if stage == LEAD_AFTER or np.count_nonzero(keep) <= CROWDED * len(keep):
+                solves = solves.of(solves.columns[keep])
+
+    def _leaders(self, columns: Ints, upper: Floats) -> Ints:
+        """Of each client the column, among these, whose index may be the largest."""
+        there = np.full(self.shape, -np.inf)
+        there.ravel()[columns] = upper.ravel()[columns]
+        clients = np.flatnonzero((there != -np.inf).any(axis=1))
+        return np.asarray(clients * self.shape[1] + there[clients].argmax(axis=1))
+
+    def against(self, turned: Floats, clients: slice) -> Floats:
+        """What the belief explains of the kernel of points with the arms of some clients: turned·k, a row a point."""
+        size = self.shape[1]
+        some = self.K[:, clients.start * size : clients.stop * size]
+        if some.shape != self.K.shape:
+            some = np.ascontiguousarray(some)
+        found = np.zeros((turned.shape[1], some.shape[1]), dtype=SINGLE)
+        subtract_product(found, -turned.T, some)
+        return found
+
+
+def _several(arms: Bools) -> Bools:
+    """These arms without those of clients that have one only."""
+    return np.asarray(arms & (np.count_nonzero(arms, axis=1, keepdims=True) > 1))
+
+
+class _Solves:
+    """Forward solves of some columns, side by side, as far as they have come."""
+
+    def __init__(self, bounds: Bounds, columns: Ints, V: Floats, done: int) -> None:
+        self.bounds, self.columns, self._V, self._done = bounds, columns, V, done
+
+    @classmethod
+    def begun(cls, bounds: Bounds, columns: Ints) -> _Solves:
+        """Solves of which nothing is done."""
+        return cls(bounds, columns, np.empty((len(bounds.K), len(columns)), dtype=SINGLE), 0)
+
+    def of(self, columns: Ints) -> _Solves:
+        """Some of the solves, to go on by themselves."""
+        V = np.empty((len(self._V), len(columns)), dtype=SINGLE)
+        np.take(self._V[: self._done], np.searchsorted(self.columns, columns), axis=1, out=V[: self._done], mode="clip")
+        return _Solves(self.bounds, columns, V, self._done)
+
+    def go_on(self, stop: int) -> None:
+        """Solve the rows up to ``stop``."""
+        bounds, done, new = self.bounds, self._done, self._V[self._done : stop]
+        np.take(bounds.K[done:stop], self.columns, axis=1, out=new, mode="clip")  # which writes without a buffer
+        bounds.shadow.factor.solve(self._V[:stop], done=done)
+        bounds.squares.ravel()[self.columns] += column_squares(new)
+        bounds.whole.ravel()[self.columns] |= stop == len(bounds.K)
+        bounds.solved += (stop**2 - done**2) * len(self.columns)
+        self._done = stop
+
+
+@dataclass(frozen=True, eq=False)
+class Beyond:
+    """What points beyond the belief change for each arm, and by how much that may be wrong for each client."""
+
+    shift: Floats  # (w, A) of the mean
+    drop: Floats  # (w, A) of σ²
+    shift_error: Floats  # (w, 1)
+    drop_error: Floats  # (w, 1)
+
+    @classmethod
+    def none(cls, shape: tuple[int, ...]) -> Beyond:
+        """No such points."""
+        nothing, exact = np.zeros(shape), np.zeros((shape[0], 1))
+        return cls(nothing, nothing, exact, exact)
+
+    def of(self, clients: slice) -> Beyond:
+        """The part of some clients."""
+        return Beyond(*(each[clients] for each in (self.shift, self.drop, self.shift_error, self.drop_error)))
+
+
+def _kernel_values(shadow: Shadow, X: Floats) -> tuple[Floats, Floats]:
+    """k of the belief's points with X in single precision, and μ of X."""
+    belief, t = shadow.belief, shadow.factor.size
+    K, mean, points = np.empty((t, len(X)), dtype=SINGLE), np.zeros(len(X)), belief.points
+    a = shadow.solution
+    if _is_tame(belief.kernel, points, X):
+        points, X, a = (each.astype(SINGLE) for each in (points, X, a))
+    for first in range(0, t, PART_ROWS):
+        part = slice(first, first + PART_ROWS)
+        values = belief.kernel(points[part], X)
+        mean += a[part] @ values
+        K[part] = values
+    return K, mean
+
+
+def _is_tame(kernel: Kernel, *sets: Floats) -> bool:
+    """Whether a kernel of points in single precision is right up to its last few bits."""
+    if type(kernel) is not Gaussian:
+        return False
+    return float(kernel.gamma * sum(np.einsum("ij,ij->i", X, X).max() for X in sets)) <= TAME
