@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import pydoc
 import re
 from typing import Any
 
@@ -12,15 +13,22 @@ from typer.testing import CliRunner
 
 import laconic
 from laconic import cli, described, registry
+from laconic.atoms import Atoms as Recipe
 from laconic.cli.list_command import KINDS
+from laconic.experiments.frontier import Point
+from laconic.experiments.results import Row
 from laconic.protocol.codec import Codec
 from laconic.protocol.outcome import Outcome, Work
 from laconic.protocol.wire import FloatWire, Int8Wire
+from laconic.runtimes.service.agent import Status
+from laconic.runtimes.trace import Download
+from laconic.tail import News
 from laconic.uploads import Growth
 
 #: Public, though they are not at the top of the package: what public things take or give.
 FURTHER = (Codec, Outcome, Work, FloatWire, Int8Wire, Growth, laconic.Agent.join, laconic.TLS, laconic.Limits)
-SERVICE = (laconic.Agent, laconic.Coordinator, laconic.Serving)
+SERVICE = (laconic.Agent, laconic.Coordinator, laconic.Serving, laconic.Sidecar, Status)
+VALUES = (Recipe, Row, Point, Download, News)
 OURS = [getattr(laconic, name) for name in laconic.__all__]
 
 
@@ -37,7 +45,7 @@ def taken(thing: Any) -> list[str]:
     return [name for name in inspect.signature(thing).parameters if name != "cls"]
 
 
-EVERYTHING = [each for each in (*OURS, *FURTHER, *SERVICE) if not is_protocol(each)]
+EVERYTHING = [each for each in (*OURS, *FURTHER, *SERVICE, *VALUES) if not is_protocol(each)]
 
 
 @pytest.mark.parametrize("thing", EVERYTHING, ids=lambda each: each.__qualname__)
@@ -53,6 +61,15 @@ def test_a_parameter_without_a_text_is_noticed() -> None:
     assert taken(laconic.Gaussian) == ["gamma"]
     assert taken(laconic.compare)[:2] == ["algorithms", "problem"]
     assert described.parameters("Nothing is said of gamma.") == {}
+
+
+def test_help_shows_defaults_that_are_made_for_every_value() -> None:
+    shown = pydoc.plain(pydoc.render_doc(laconic.LaconicUCB))
+    assert "<factory>" not in shown
+    assert "kernel: 'KernelLike' = Gaussian(gamma=0.2)" in shown
+    assert described.parameters(laconic.LaconicUCB.__doc__)["delta"].partition(".")[0] in " ".join(
+        shown.replace("|", " ").split()
+    )
 
 
 def test_what_a_class_inherits_is_said_of_it_too() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 import laconic
-from laconic import Client, DisKernelUCB, LaconicUCB, registry
+from laconic import Client, DisKernelUCB, LaconicUCB, defaults, registry
 from laconic.canonical import table_bytes
 from laconic.errors import InputError
 from laconic.experiments.config import ConfigFile
@@ -25,7 +25,7 @@ from laconic.protocol.phases import Phase
 from laconic.protocol.server import SERVER_TRANSITIONS, ServerState
 from laconic.protocol.session import TRANSITIONS, ClientState, Local
 from laconic.randomness import Role
-from tools import notebook, offline
+from tools import constants, notebook, offline
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -230,9 +230,17 @@ def in_reference() -> set[str]:
 
 
 def test_everything_public_is_in_the_reference() -> None:
-    service = ["Agent", "Coordinator", "Limits", "Serving", "TLS"]
+    service = ["Agent", "Coordinator", "Limits", "Serving", "Sidecar", "TLS"]
     protocol = ["Codec", "Outcome", "Work", "Growth", "WithAsk", "FloatWire", "Int8Wire"]
     assert sorted({*laconic.__all__, *service, *protocol} - in_reference()) == []
+
+
+def test_the_reference_shows_the_values_of_defaults() -> None:
+    known = constants.constants(constants.SOURCE / "defaults.py")
+    assert known["D_EXACT"] == defaults.D_EXACT
+    assert {name: getattr(defaults, name) for name in known} == known
+    shown = constants.with_values('<span class="n">GAMMA</span> <span class="n">WEEK</span> <span class="n">UCB</span>')
+    assert re.sub("<.*?>", "", shown) == f"{defaults.GAMMA} {7 * 24 * 3600.0} UCB"
 
 
 # The format of experiment files

@@ -20,6 +20,8 @@ FETCHED = {
     "object": ("data",),
     "link": ("href",),
 }
+#: The page that a server shows for what is not there; in a folder nothing leads to it.
+SERVED = "404.html"
 #: Links that say something and fetch nothing.
 TELLING = {"canonical", "alternate", "next", "prev", "author", "license", "help", "edit"}
 
@@ -43,7 +45,8 @@ class _Page(HTMLParser):
 
 def complaints(site: Path) -> list[str]:
     """Everything that keeps a site from being read from a folder, without a network."""
-    found = [each for page in sorted(site.rglob("*.html")) for each in _of_page(page)]
+    pages = [page for page in sorted(site.rglob("*.html")) if page.name != SERVED]
+    found = [each for page in pages for each in _of_page(page)]
     for sheet in sorted(site.rglob("*.css")):
         text = sheet.read_text(encoding="utf-8")
         addresses = re.findall(r"(?:url\(|@import)\s*[\"']?((?:https?:)?//[^\"')\s]+)", text)

@@ -14,8 +14,9 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
-from dataclasses import dataclass, field, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import wraps
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
@@ -552,7 +553,16 @@ def _pointing_to_kernels(kind: Any) -> None:
             raise InputError(_whose(kind.__name__, name, given[name], has_kernel="kernel" in own))
         made(self, *values, **given)
 
+    explaining.__signature__ = _with_made_defaults(kind)  # type: ignore[attr-defined]  # help() looks for it
     kind.__init__ = explaining
+
+
+def _with_made_defaults(kind: Any) -> inspect.Signature:
+    """The signature of ``__init__`` with the defaults that are made for every value in place of their makers."""
+    signature = inspect.signature(kind.__init__)
+    made = {each.name: each.default_factory() for each in fields(kind) if each.default_factory is not MISSING}
+    shown = [each.replace(default=made.get(each.name, each.default)) for each in signature.parameters.values()]
+    return signature.replace(parameters=shown)
 
 
 def _whose(algorithm: str, name: str, value: object, *, has_kernel: bool) -> str:

@@ -29,18 +29,28 @@ COLLAPSE_FROM = 32
 class News:
     """What triggers see; fields may also be arrays over clients.
 
-    The first four are sums over the tail since the last sync. The others are none of the tail's: the client puts them
-    beside these when it asks its trigger.
+    The first four are sums over the tail since the last sync. The client puts the others beside them when it asks its
+    trigger.
+
+    Attributes:
+        count: Own points since the last exchange.
+        log_det: Σ ln(1 + σ²_{s−1}(x_s)), the log-determinant ratio of Eq. 2.
+        variance: Σ σ²_last(x_s), the left side of Eq. 4.
+        residual: The part of that sum which no point of the dictionary expresses.
+        share: The part d_eff/N of what the belief knows, where a digest said it.
+        own: Observations that the client has made in all.
+        sent: Bytes that it has sent in all.
+        received: Bytes that it has received in all.
     """
 
     count: int
-    log_det: float  # Σ ln(1 + σ²_{s−1}(x_s)), the log-det ratio of Eq. 2
-    variance: float  # Σ σ²_last(x_s), Eq. 4
-    residual: float  # Σ of the part of it that no dictionary point expresses
-    share: float = 0.0  # d_eff/N of what the belief knows, where a digest said it
-    own: int = 0  # how many observations the client has made in all
-    sent: int = 0  # how many bytes it has sent in all
-    received: int = 0  # and how many it has received
+    log_det: float
+    variance: float
+    residual: float
+    share: float = 0.0
+    own: int = 0
+    sent: int = 0
+    received: int = 0
 
     def and_one(self, *, log_det: float, variance: float, residual: float) -> News:
         """The news with one more observation."""

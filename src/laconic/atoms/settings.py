@@ -16,24 +16,49 @@ REWARD_ROUNDING = 1e-2
 
 @dataclass(frozen=True)
 class Atoms:
-    """The aims and the effort of a digest; the defaults are those that the measurements used."""
+    """The aims and the effort of a digest; the defaults are those that the measurements used.
 
-    tolerance: float = TOLERANCE  # R expresses all but this part of every point
-    cap: int = CAP  # points of R; where more are needed atoms do not pay
-    kappa: float = 1.15  # the mean inflation of the variance that is aimed at
-    beta: float = 0.1  # how far, in the norm of G + λI, the exact mean may lie from the atoms' span, in units of range
-    e_hi: float = 1.0  # V̂ ≼ (1 + e_hi)V
-    headroom: float = 0.07  # of it left for the rounding of weights
-    most: float = 4.0  # atoms are at most this many times d_eff
-    share: float = 0.5  # atoms that are more than this part of the observations do not pay
-    pool: int = 1500  # random rows among which new atoms are looked for
-    batch: float = 1 / 24  # new atoms at a time, as a part of those there are
-    alike: float = 0.1  # new atoms of one batch have cos² below this
-    drop: float = 0.2  # an atom of less than this part of the mean importance is dropped
-    first: int = 4  # steps of the weights to begin with
-    more: int = 2  # and after each batch
-    step: float = 0.03  # of the mean's coefficients, in units of the rewards' range
-    range: float = 1.0  # the largest |y| expected, a scale and not a bound
+    Args:
+        tolerance: Part of k(x, x) that the server's reference dictionary may leave of any point, above 0. Raising it
+            makes the dictionary smaller and the certificate weaker.
+        cap: Points of the reference dictionary at most, from 1. Where more are needed, points are sent as they are.
+        kappa: Mean inflation of the variance that is aimed at, at least 1. Raising it takes fewer atoms: less is sent,
+            and less is known.
+        beta: How far the exact mean may lie from the atoms' span, above 0, in units of range. Raising it takes fewer
+            atoms.
+        e_hi: How much too sure of itself a client may be, above 0: variances are at most 1 + e_hi times too small.
+            Raising it takes fewer atoms.
+        headroom: Part of e_hi that is left for the rounding of weights, from 0 up to e_hi.
+        most: Atoms at most, in multiples of d_eff, at least 1. Raising it allows larger versions.
+        share: Atoms at most, as a part of all observations, at least 0. Where more are needed, points are sent as they
+            are.
+        pool: Random points among which new atoms are looked for, from 1. Raising it takes longer and finds better ones.
+        batch: New atoms at a time, as a part of those that there are, above 0. Raising it is quicker and takes more
+            atoms.
+        alike: Largest cos² between two new atoms of one batch, above 0. Raising it lets more alike ones in.
+        drop: An atom of less than this part of the mean importance is dropped, from 0 to 1. Raising it drops more.
+        first: Steps of the weights to begin with, from 1. Raising it takes longer and weighs better.
+        more: Steps of the weights after each batch, from 1. Raising it takes longer and weighs better.
+        step: Step of the mean's coefficients, above 0, in units of range. Raising it sends less and rounds more.
+        range: Largest usual size of a reward, above 0. It is a scale and not a bound.
+    """
+
+    tolerance: float = TOLERANCE
+    cap: int = CAP
+    kappa: float = 1.15
+    beta: float = 0.1
+    e_hi: float = 1.0
+    headroom: float = 0.07
+    most: float = 4.0
+    share: float = 0.5
+    pool: int = 1500
+    batch: float = 1 / 24
+    alike: float = 0.1
+    drop: float = 0.2
+    first: int = 4
+    more: int = 2
+    step: float = 0.03
+    range: float = 1.0
 
     def __post_init__(self) -> None:
         for name in ("tolerance", "beta", "e_hi", "pool", "batch", "alike", "step", "range"):

@@ -48,17 +48,29 @@ LEGEND = (
 
 @dataclass(frozen=True)
 class Point:
-    """One setting: its regret and its bytes, and who is better in both."""
+    """One setting: its regret and its bytes, and who is better in both.
+
+    Attributes:
+        group: The runs of this setting.
+        family: The algorithm and the variant of it.
+        setting: Its knobs and their values.
+        regret: Mean regret over seeds.
+        sd: Standard deviation of regret over seeds; None for one seed.
+        bytes: Mean bytes of all messages.
+        waits: True where every decision needs a round trip.
+        beaten_by: Labels of the settings that lose no more and send no more.
+        beaten_without_round_trips: Those of them that choose without a round trip.
+    """
 
     group: Group
-    family: str  # the algorithm and the variant of it
-    setting: str  # its knobs
+    family: str
+    setting: str
     regret: float
     sd: float | None
     bytes: float
-    waits: bool  # True where every decision needs a round trip
-    beaten_by: tuple[str, ...]  # labels of the settings that lose no more and send no more
-    beaten_without_round_trips: tuple[str, ...]  # those of them that choose without a round trip
+    waits: bool
+    beaten_by: tuple[str, ...]
+    beaten_without_round_trips: tuple[str, ...]
 
     @property
     def label(self) -> str:

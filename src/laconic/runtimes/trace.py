@@ -27,20 +27,35 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Download:
-    """A version of a digest as a client came to hold it, with what its certificate says."""
+    """A version of a digest as a client came to hold it, with what its certificate says.
 
-    step: int  # after which step t = 1 … NT it came
+    Attributes:
+        step: Step t = 1 … NT after which it came.
+        client: Number of the client that it came to.
+        version: Number of the version.
+        length: Observations of all clients that it has.
+        raw: True where it is made of all points as they are.
+        atoms: How many atoms there are; 0 where it is raw.
+        d_eff: Effective dimension of the observations that it has.
+        e_lo: Variances are at most 1/(1 + e_lo) times too large.
+        e_hi: Variances are at most 1 + e_hi times too small.
+        kappa: Variances are this many times too large on average, at the points observed.
+        beta: How far its mean may be from the exact one.
+        why: Why it is raw, where it is.
+    """
+
+    step: int
     client: int
     version: int
-    length: int  # observations of all clients that it has
-    raw: bool  # True where it is made of all points as they are
-    atoms: int  # how many there are; 0 where it is raw
+    length: int
+    raw: bool
+    atoms: int
     d_eff: float
     e_lo: float
     e_hi: float
     kappa: float
     beta: float
-    why: str = ""  # it is raw, where it is
+    why: str = ""
 
     @classmethod
     def of(cls, step: int, client: int, held: Held, *, why: str) -> Download:

@@ -49,21 +49,41 @@ UNANSWERED = "the flush was not answered"
 
 @dataclass(frozen=True)
 class Status:
-    """How an agent stands."""
+    """How an agent stands.
+
+    Attributes:
+        name: Name of the agent.
+        state: State of its session: outside, away, greeting, idle, waiting or syncing.
+        linked: Whether a link is up.
+        link_error: Why there is no link; None where there is one.
+        observations: Observations that it has made.
+        shared: How many of them went to the coordinator.
+        covered: How many of them the belief has; the others are this agent's own knowledge.
+        pending: Decisions that wait for their reward.
+        forgotten: Decisions that were given up since the start.
+        epoch: Epoch, or version, of the belief that it holds.
+        clients: Members of the federation, as far as it knows.
+        working: Whether work is under way.
+        unsent: Messages that are on their way out.
+        messages_sent: Messages sent since the start.
+        messages_received: Messages received since the start.
+        bytes_sent: Bytes sent since the start.
+        bytes_received: Bytes received since the start.
+    """
 
     name: str
-    state: str  # of its session: outside, away, greeting, idle, waiting or syncing
+    state: str
     linked: bool
-    link_error: str | None  # why there is no link
+    link_error: str | None
     observations: int
-    shared: int  # how many of them went to the coordinator
-    covered: int  # how many of them the belief has; the others are this agent's own knowledge
-    pending: int  # decisions that wait for their reward
-    forgotten: int  # decisions that were given up since the start
+    shared: int
+    covered: int
+    pending: int
+    forgotten: int
     epoch: int
     clients: int
     working: bool
-    unsent: int  # messages that are on their way out
+    unsent: int
     messages_sent: int
     messages_received: int
     bytes_sent: int

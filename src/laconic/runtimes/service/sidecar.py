@@ -191,12 +191,18 @@ def _said(about: str, schema: Any) -> dict[str, Any]:
 
 
 class Sidecar:
-    """Serves an agent at a loopback port (HOST:PORT) or a Unix socket (unix:PATH), until it is stopped."""
+    """Serves an agent to applications on this machine, as HTTP with JSON, until it is stopped.
+
+    Args:
+        agent: The agent; whoever made it closes it.
+        listen: A loopback address and port (HOST:PORT), or a Unix socket (unix:PATH).
+        origins: Origins of web pages that may use it too.
+        body_bytes: Bytes of the largest request that is taken, at least 1024.
+    """
 
     def __init__(
         self, agent: Agent, *, listen: str, origins: frozenset[str] = frozenset(), body_bytes: int = MOST_BODY
     ) -> None:
-        """A sidecar of an agent, which stays its maker's to close; pages of ``origins`` may use it too."""
         require_whole("body_bytes", body_bytes, least=1024, most=limits.MOST_BYTES)
         self.agent, self.address = agent, ""
         self._listen = require_listen(listen)
