@@ -48,7 +48,7 @@ def test_what_is_asked_for_by_name_or_class_has_the_settings_of_the_preset(asked
 
 
 def test_a_value_and_what_a_preset_has_not_are_taken_as_they_are() -> None:
-    asked = [DisKernelUCB(lam=0.7), "NKernelUCB", "Random"]
+    asked: list[Any] = [DisKernelUCB(lam=0.7), "NKernelUCB", "Random"]
     results = compare(asked, preset="li2022", problem="catalogue", clients=2, rounds=3, seeds=1)
     assert [(row.algorithm, row.params.get("lam")) for row in results.rows] == [
         ("DisKernelUCB", 0.7),
