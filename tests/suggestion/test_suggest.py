@@ -86,6 +86,12 @@ def test_a_sample_that_says_nothing_is_refused_with_the_reason(X: Any, y: Any, s
         suggest(X, y)
 
 
+@pytest.mark.parametrize("name", ["Random", 3])
+def test_what_has_no_suggestion_is_refused_with_those_that_have(name: Any) -> None:
+    with pytest.raises(InputError, match=f"no suggestion for {name!r}; try one of LaconicUCB, DisKernelUCB"):
+        suggest(*wave()).algorithm(name)
+
+
 @pytest.mark.parametrize("seed", [-1, 1.5])
 def test_a_seed_that_is_none_is_refused(seed: Any) -> None:
     X, y = wave()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from laconic.algorithms import Algorithm, ApproxDisKernelUCB, DisKernelUCB, LaconicUCB, NKernelUCB, OneKernelUCB
+from laconic.checks import seen
 from laconic.errors import InputError
 from laconic.experiments.parts import ProblemLike, as_problem, name_of, to_table
 from laconic.kernels import Kernel
@@ -72,9 +73,9 @@ class Suggestion:
     def algorithm(self, name: str = "LaconicUCB") -> Algorithm:
         """One algorithm with these settings."""
         known = self.algorithms()
-        found = {each.lower(): each for each in known}.get(name.lower())
+        found = {each.lower(): each for each in known}.get(str(name).lower())
         if found is None:
-            raise InputError(f"there is no suggestion for {name!r}; try one of {', '.join(known)}")
+            raise InputError(f"there is no suggestion for {seen(name)}; try one of {', '.join(known)}")
         return known[found]
 
     def algorithms(self) -> dict[str, Algorithm]:
