@@ -239,7 +239,9 @@ def test_the_reference_shows_the_values_of_defaults() -> None:
     known = constants.constants(constants.SOURCE / "defaults.py")
     assert known["D_EXACT"] == defaults.D_EXACT
     assert {name: getattr(defaults, name) for name in known} == known
-    shown = constants.with_values('<span class="n">GAMMA</span> <span class="n">WEEK</span> <span class="n">UCB</span>')
+    shown = constants.with_values(
+        '<span class="n">GAMMA</span> <span title="a.WEEK">WEEK</span> <span class="n">UCB</span>'
+    )
     assert re.sub("<.*?>", "", shown) == f"{defaults.GAMMA} {7 * 24 * 3600.0} UCB"
 
 

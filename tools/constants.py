@@ -40,10 +40,10 @@ def with_values(html: str) -> str:
     known = {name: value for home in HOMES for name, value in constants(SOURCE / home).items()}
 
     def shown(found: re.Match[str]) -> str:
-        name = found[1]
-        return f'<span class="mi">{escape(repr(known[name]))}</span>' if name in known else found[0]
+        name = found[2]
+        return f"<span{found[1]}>{escape(repr(known[name]))}</span>" if name in known else found[0]
 
-    return re.sub(r'<span class="n">([A-Z][A-Z_]+)</span>', shown, html)
+    return re.sub(r'<span( class="n"| title="[\w.]+")>([A-Z][A-Z_]+)</span>', shown, html)
 
 
 def on_page_content(html: str, page: Any, **_: Any) -> str:
