@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from laconic import limits
 from laconic.arrays import Floats
 from laconic.errors import InputError
+from laconic.limits import MOST_COUNT, MOST_SEED, MOST_STEPS
 
 #: Larger numbers are refused: their squares overflow.
 MOST = 1e150
@@ -95,7 +95,7 @@ def require_probability(name: str, value: object, *, one: float = 0.1) -> None:
         raise InputError(f"{name} must be a probability, from 0 to 1, not {seen(value)}; {advice}")
 
 
-def require_whole(name: str, value: object, *, least: int, most: int = limits.MOST) -> None:
+def require_whole(name: str, value: object, *, least: int, most: int = MOST_COUNT) -> None:
     """A whole number that is neither too small nor too large; 5.0 and True are not whole numbers."""
     whole = int(value) if isinstance(value, Integral) and not isinstance(value, bool) else None
     if is_grid(value) or (whole is not None and least <= whole <= most):
@@ -107,17 +107,17 @@ def require_whole(name: str, value: object, *, least: int, most: int = limits.MO
 
 def require_seed(name: str, value: object) -> None:
     """A seed: a whole number that fits into a file of results."""
-    require_whole(name, value, least=0, most=limits.MOST_SEED)
+    require_whole(name, value, least=0, most=MOST_SEED)
 
 
 def require_sizes(*, clients: object, rounds: object) -> None:
     """Clients and rounds of a run, which together must not be more interactions than anything can hold."""
     require_whole("clients", clients, least=1)
     require_whole("rounds", rounds, least=1)
-    require_product(limits.MOST_STEPS, clients=clients, rounds=rounds)
+    require_product(MOST_STEPS, clients=clients, rounds=rounds)
 
 
-def require_product(most: int = limits.MOST, /, **sizes: object) -> None:
+def require_product(most: int = MOST_COUNT, /, **sizes: object) -> None:
     """Sizes of one array, each checked before, which together must not have more numbers than an array can."""
     if math.prod(int(size) for size in sizes.values() if isinstance(size, Integral)) > most:
         said = " × ".join(f"{name}={seen(size)}" for name, size in sizes.items())
@@ -197,7 +197,7 @@ def _finite(value: object) -> float | None:
     """The value as a float; None for what is none, as a whole number that numpy has no type for."""
     if not isinstance(value, Real) or isinstance(value, bool):
         return None
-    if isinstance(value, Integral) and abs(int(value)) > limits.MOST_SEED:
+    if isinstance(value, Integral) and abs(int(value)) > MOST_SEED:
         return None
     number = float(value)
     return number if math.isfinite(number) else None

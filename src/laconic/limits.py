@@ -7,7 +7,7 @@ them.
 from __future__ import annotations
 
 #: Clients, rounds, features, arms and whatever else is counted.
-MOST = 10**8
+MOST_COUNT = 10**8
 #: Interactions of a run, which has arrays with an entry for each.
 MOST_STEPS = 10**12
 #: Seeds are kept in files of results, as whole numbers of 64 bits with a sign.
@@ -17,6 +17,6 @@ MOST_SEEDS = 10**6
 #: Runs at a time, a process each.
 MOST_JOBS = 1000
 #: Bytes of one message or body.
-MOST_BYTES = 2**31 - 1
+MOST_BODY = 2**31 - 1
 #: Days for which a certificate is good: a hundred years.
 MOST_DAYS = 36_525

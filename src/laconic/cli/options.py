@@ -33,7 +33,7 @@ def listed(option: str, given: Sequence[str] | None, *, one: str) -> list[str]:
     return names
 
 
-def whole(*, least: int = 1, most: int = limits.MOST) -> Any:
+def whole(*, least: int = 1, most: int = limits.MOST_COUNT) -> Any:
     """How an option is read that is a whole number: every one of them has a least and a most."""
 
     def read(text: str) -> int:
@@ -62,7 +62,7 @@ def _cut(text: object) -> str:
     return reprlib.repr(str(text))
 
 
-def _whole(*names: str, most: int = limits.MOST, **more: Any) -> Any:
+def _whole(*names: str, most: int = limits.MOST_COUNT, **more: Any) -> Any:
     return _option(*names, **whole(most=most), **more)
 
 

@@ -20,9 +20,9 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from threadpoolctl import threadpool_limits
 
-from laconic import limits
 from laconic.checks import require_one_of, require_whole
 from laconic.errors import InputError, LaconicError
+from laconic.limits import MOST_JOBS
 
 ENGINES = ("joblib", "ray")
 PASSED_ON = ("LACONIC_DATA", "LACONIC_CACHE")  # to the workers of a cluster
@@ -72,7 +72,7 @@ def engine(name: str = "joblib", *, jobs: int | None = None, address: str | None
     """
     require_one_of("engine", name, choices=ENGINES)
     if jobs is not None:
-        require_whole("jobs", jobs, least=1, most=limits.MOST_JOBS)
+        require_whole("jobs", jobs, least=1, most=MOST_JOBS)
     if name == "ray":
         if address is not None and jobs is not None:
             raise InputError("a cluster at an address has cores of its own; try it without --jobs")
