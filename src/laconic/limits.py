@@ -17,6 +17,6 @@ MOST_SEEDS = 10**6
 #: Runs at a time, a process each.
 MOST_JOBS = 1000
 #: Bytes of one message or body.
-MOST_BODY = 2**31 - 1
+MOST_AT_ONCE = 2**31 - 1
 #: Days for which a certificate is good: a hundred years.
 MOST_DAYS = 36_525

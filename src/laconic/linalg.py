@@ -22,7 +22,8 @@ LARGE_BLOCK = 256
 SMALL_BLOCK = 16
 #: Such factors get larger blocks as they grow, up to this.
 DOUBLED_UP_TO = 64
-DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
+DOUBLE: np.dtype[Any] = np.dtype(np.float64)
+SINGLE: np.dtype[Any] = np.dtype(np.float32)
 #: Rounding may push a pivot of a positive definite matrix this far below zero, relative to its own diagonal entry.
 JITTERS = (1e-15, 1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
 #: What is added to make up for rounding is at most this part of a ridge, or it would stand in for it.

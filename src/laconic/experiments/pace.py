@@ -64,7 +64,7 @@ def smaller(tasks: Sequence[Task]) -> list[Task]:
     kept: dict[tuple[Any, ...], Task] = {}
     for task in tasks:
         if _steps(task) >= LONG:
-            kept.setdefault(_keys(task)[0], task)
+            kept.setdefault(_keys(task)[1], task)
     return [_scaled(task, by) for by in SMALLER for task in kept.values()]
 
 
@@ -73,10 +73,10 @@ def _scaled(task: Task, by: float) -> Task:
 
 
 def _keys(task: Task) -> list[tuple[Any, ...]]:
-    """Whom a run's time tells about, the nearest first; α changes choices, but hardly the work."""
+    """Whom a run's time tells about, the nearest first; by α an exact algorithm solves more arms or fewer."""
     problem, name = task.problem["name"], task.algorithm["name"]
     setting = sorted((key, str(value)) for key, value in task.algorithm.items() if key != "alpha")
-    return [(problem, *setting), (problem, name), (name,), ()]
+    return [(problem, *setting, str(task.algorithm.get("alpha"))), (problem, *setting), (problem, name), (name,), ()]
 
 
 def _steps(task: Task) -> int:

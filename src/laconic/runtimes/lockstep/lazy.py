@@ -27,7 +27,7 @@ ROUNDING = 1e-9
 ADDED_UP_TO = 0.25
 
 #: Arms are looked at that come this close to the best, in units of how far syncs within the last round moved means.
-SLACK = 1.5
+SLACK = 3.0
 
 ExploringOf = Callable[[int, int], Exploring]
 

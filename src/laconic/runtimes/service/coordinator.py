@@ -15,7 +15,7 @@ from typing import Any
 
 from laconic.checks import require_positive, require_whole
 from laconic.errors import InputError, LinkError
-from laconic.limits import MOST_BODY
+from laconic.limits import MOST_AT_ONCE
 from laconic.protocol.codec import MOST_BYTES, VERSION, Codec
 from laconic.protocol.plan import Plan, require_plan
 from laconic.protocol.records import Joined, Record
@@ -53,7 +53,7 @@ class Limits:
     def __post_init__(self) -> None:
         require_whole("members", self.members, least=1)
         require_whole("links", self.links, least=1)
-        require_whole("message_bytes", self.message_bytes, least=1024, most=MOST_BODY)
+        require_whole("message_bytes", self.message_bytes, least=1024, most=MOST_AT_ONCE)
         require_positive("greeting_seconds", self.greeting_seconds)
 
 

@@ -17,7 +17,7 @@ import msgspec
 
 from laconic.checks import require_whole
 from laconic.errors import InputError, LaconicError, LinkError, StateError, UnknownDecision
-from laconic.limits import MOST_BODY
+from laconic.limits import MOST_AT_ONCE
 from laconic.protocol.learner import ArmId, Decision
 from laconic.runtimes.service.agent import Agent, Status
 from laconic.runtimes.service.background import background
@@ -203,7 +203,7 @@ class Sidecar:
     def __init__(
         self, agent: Agent, *, listen: str, origins: frozenset[str] = frozenset(), body_bytes: int = MOST_BODY
     ) -> None:
-        require_whole("body_bytes", body_bytes, least=1024, most=MOST_BODY)
+        require_whole("body_bytes", body_bytes, least=1024, most=MOST_AT_ONCE)
         self.agent, self.address = agent, ""
         self._listen = require_listen(listen)
         self._origins = frozenset(origins)
