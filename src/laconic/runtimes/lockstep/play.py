@@ -110,6 +110,7 @@ class Fleet:
         if self._by_index:
             picked = self._pick(arms, prediction.mean, width, first=first, last=last, index=index)
         else:
+            assert isinstance(batch, Scores)  # who does not choose by the largest index has all arms scored
             seen = Sight(self.belief, batch, prediction, width=width, alpha=exploring.alpha)
             picked = self._explored(arms, seen, first=first, last=last, index=index)
         column = picked if arms.scored is None else arms.scored[self._numbers[first:last], picked]
