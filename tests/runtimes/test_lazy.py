@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from laconic import Cosine, DisKernelUCB, Gaussian, Greedy, Log, Matern, NKernelUCB, OneKernelUCB, Theory, run
 from laconic.arrays import Floats
 from laconic.beliefs import ExactBelief
+from laconic.runtimes.lockstep import arms as arms_
 from laconic.runtimes.lockstep import lazy, shadow
 from laconic.runtimes.lockstep.batch import Exploring
 from laconic.runtimes.lockstep.shadow import Bounds, Shadow
@@ -23,11 +24,11 @@ from tests.runtimes.test_lockstep import KERNELS, PROBLEMS, assert_equal_runs, b
 
 @contextmanager
 def eager_to_be_lazy(**changes: Any) -> Iterator[None]:
-    """Beliefs of any size count as large, and stages are short."""
-    own: dict[str, Any] = {"LAZY_FROM": 1, "LEAST_ROWS": 1, "SHARPEST": np.inf} | changes
+    """Beliefs of any size count as large, stages are short, and few clients do not share their columns."""
+    own: dict[str, Any] = {"LAZY_FROM": 1, "LEAST_ROWS": 1, "SHARPEST": np.inf, "SHARE_UP_TO": 0} | changes
     with pytest.MonkeyPatch.context() as patch:
         for name, value in own.items():
-            patch.setattr(lazy if hasattr(lazy, name) else shadow, name, value)
+            patch.setattr(next(module for module in (lazy, shadow, arms_) if hasattr(module, name)), name, value)
         yield
 
 
@@ -91,6 +92,21 @@ def test_arms_that_mirror_each_other_tie_and_are_all_looked_at() -> None:
             one, other = both(algorithm, problem, clients=4, rounds=30, seed=seed)
             assert_equal_runs(one, other)
             assert len(set((one.choices >= 3).tolist())) == 2  # else nothing was drawn among arms that tie
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_of_equal_arms_any_is_learnt_as_the_point_that_it_is(seed: int) -> None:
+    random, clients, rounds = np.random.default_rng(seed), 7, 16
+    items = random.normal(size=(12, 2))
+    arms = items[random.integers(len(items), size=(clients * rounds, 6))]
+    problem = Log(arms, means=np.sin(arms.sum(axis=2)), noise=0.1 * random.normal(size=len(arms)))
+    with eager_to_be_lazy():
+        algorithm = DisKernelUCB(Gaussian(0.5), D=8.0, lam=0.1, alpha=0.1)
+        one, other = both(algorithm, problem, clients=clients, rounds=rounds, seed=seed)
+    chosen = arms[np.arange(len(arms)), one.choices]
+    first = (arms == chosen[:, None]).all(axis=2).argmax(axis=1)
+    assert (first != one.choices).any()  # else no second of equal arms was chosen
+    assert_equal_runs(one, other)
 
 
 def belief_of(count: int, *, lam: float = 0.5, seed: int = 0, kernel: Any = None) -> ExactBelief:
