@@ -173,13 +173,13 @@ def outcome(results: Results, *, verdicts: Sequence[Verdict]) -> None:
     console.print(rich_table(results.table()), "", said, sep="\n")
 
 
-def as_json(value: object) -> str:
-    """Plain values as JSON with its letters as they are."""
+def as_json(value: object, *, indent: int | None = 2) -> str:
+    """Plain values as JSON with its letters as they are; without an indent in one line."""
     import json
 
     from laconic.experiments.grid import finite
 
-    return json.dumps(finite(value), ensure_ascii=False, indent=2, allow_nan=False)
+    return json.dumps(finite(value), ensure_ascii=False, indent=indent, allow_nan=False)
 
 
 def mark(verdict: Verdict) -> str:
