@@ -214,8 +214,10 @@ class GrowingFactor:
 
     def solve(self, B: Floats, *, done: int = 0) -> Floats:
         """L⁻¹B in place of B, of whose rows the first ``done`` are solved already; B may have the first rows only."""
-        for block, first, last in self._between(done, len(B)):
-            block.solve(B, first=first, last=last)
+        for block in self.blocks:  # as `_between` has them, without a list: small factors are solved most often
+            first, last = max(done - block.start, 0), min(block.capacity, len(B) - block.start)
+            if first < last:
+                block.solve(B, first=first, last=last)
         return B
 
     def solve_transposed(self, B: Floats) -> Floats:

@@ -18,7 +18,7 @@ from laconic.beliefs.reading import expect_bounded, expect_shapes, expect_usable
 from laconic.errors import InputError, RemoteProtocolError
 from laconic.growing import GrowingPoints, collapsed
 from laconic.kernels import Kernel
-from laconic.linalg import GrowingFactor, lower_cholesky, solve_lower
+from laconic.linalg import DOUBLE, GrowingFactor, lower_cholesky, solve_lower
 
 #: New points are factored this many at a time, which bounds the memory that growing takes.
 CHUNK_ROWS = 1024
@@ -71,7 +71,7 @@ class ExactBelief(BeliefBase):
 
     @property
     def limits(self) -> Limits:
-        return LIMITS[self.factor.dtype.name]
+        return LIMITS["float64" if self.factor.dtype == DOUBLE else "float32"]  # a dtype takes long to say its name
 
     @property
     def parameters(self) -> dict[str, object]:

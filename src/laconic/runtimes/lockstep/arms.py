@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +48,7 @@ class Arms:
         """The points to score for clients ``first`` … ``last``: shared ones, or the arms of each in turn."""
         return self.arms[first:last].reshape(-1, self.arms.shape[2]) if self.shared is None else self.shared
 
-    @property
+    @cached_property
     def scored(self) -> Ints | None:
         """(N, A) the column in which each arm is scored, one for all that are the same point; None: each in its own."""
         return self.index if self.index is not None else self.first_equal
