@@ -67,22 +67,31 @@ class Pair:
 @app.command()
 def main(
     revision: Annotated[str, typer.Argument(help="A commit, a branch or a tag of this repository.")],
-    only: Annotated[list[str] | None, typer.Option(help="Benchmarks, by how their names begin.")] = None,
+    only: Annotated[list[str] | None, typer.Option(help="Runs, by name or how it begins.")] = None,
     repeat: Annotated[int, typer.Option(min=1, help="How often each version runs; the least counts.")] = 5,
     limit: Annotated[float, typer.Option(help="Exit with 1 where a ratio is above this.")] = 1.10,
     quick: Annotated[bool, typer.Option("--quick", help="Toy sizes: does everything run?")] = False,
 ) -> None:
     """Print the CPU seconds of every run of the suite, then and now, and their ratio."""
-    chosen = [case for each in suite().values() for case in _cases(each) if case.name.startswith(tuple(only or [""]))]
-    if not chosen:
-        raise typer.BadParameter(
-            f"no run begins with {' or '.join(only or [])}; `make bench BENCH=--list` says what there is"
-        )
+    chosen = _chosen(only or [""])
     with tempfile.TemporaryDirectory() as folder:
         _unpack(revision, Path(folder))
         typer.echo(f"{'':28} {'then s':>9} {'now s':>9} {'ratio':>6}   CPU, least of {repeat}, against {revision}")
         worst = max(_shown(_paired(case, Path(folder), repeat=repeat, quick=quick)) for case in chosen)
     raise typer.Exit(int(worst > limit))
+
+
+def _chosen(names: list[str]) -> list[RunCase]:
+    """The runs whose name is, or else begins with, one of these."""
+    every = [case for each in suite().values() for case in _cases(each)]
+    found: list[RunCase] = []
+    for name in names:
+        exact = [case for case in every if case.name == name]
+        begun = exact or [case for case in every if case.name.startswith(name)]
+        if not begun:
+            raise typer.BadParameter(f"no run begins with {name!r}; `make bench BENCH=--list` says what there is")
+        found += begun
+    return found
 
 
 def _shown(pair: Pair) -> float:

@@ -49,7 +49,7 @@ EVERYTHING = [each for each in (*OURS, *FURTHER, *SERVICE, *VALUES) if not is_pr
 
 
 @pytest.mark.parametrize("thing", EVERYTHING, ids=lambda each: each.__qualname__)
-def test_every_parameter_is_described_in_the_order_in_which_it_is_taken(thing: Any) -> None:
+def test_every_parameter_is_described_and_nothing_that_is_none(thing: Any) -> None:
     said = described.parameters(thing.__doc__)
     assert sorted(said) == sorted(taken(thing))
     for name, text in said.items():

@@ -40,7 +40,7 @@ from laconic import (
     Theory,
     Variance,
 )
-from laconic.beliefs import ExactBelief, FiniteBelief, LinearEmbedding, NystromEmbedding
+from laconic.beliefs import ExactBelief, FiniteBelief, LinearEmbedding, NystromEmbedding, Statistics
 from laconic.exploration import Fixed
 from laconic.problems.base import Instance
 from laconic.protocol.ledger import Ledger
@@ -228,9 +228,8 @@ def exact(count: int = 0) -> ExactBelief:
 def linear(count: int = 0) -> FiniteBelief:
     belief = FiniteBelief.empty(embedding=LinearEmbedding(2), lam=0.5)
     X, y = learnt(count)
-    sums = replace(belief.statistics, gram=X.T @ X, moment=X.T @ y, prior=float((X**2).sum()), count=count)
-    sums = replace(sums, squares=float(y @ y))
-    return replace(belief, statistics=sums)
+    prior, squares = float((X**2).sum()), float(y @ y)
+    return belief.with_statistics(Statistics(X.T @ X, X.T @ y, prior=prior, count=count, squares=squares))
 
 
 def nystrom(size: int) -> FiniteBelief:

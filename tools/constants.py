@@ -46,6 +46,6 @@ def with_values(html: str) -> str:
     return re.sub(r'<span( class="n"| title="[\w.]+")>([A-Z][A-Z_]+)</span>', shown, html)
 
 
-def on_page_content(html: str, page: Any, **_: Any) -> str:
-    """Called by MkDocs for every page."""
-    return with_values(html) if page.file.src_uri == "reference.md" else html
+def on_post_page(output: str, page: Any, **_: Any) -> str:
+    """Called by MkDocs for every page, when its references are resolved."""
+    return with_values(output) if page.file.src_uri == "reference.md" else output

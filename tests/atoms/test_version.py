@@ -100,7 +100,8 @@ def test_a_belief_on_atoms_keeps_no_gram_matrix_and_makes_the_same_one_again(nam
     kernel = KERNELS[name]
     belief = built(referenced(kernel, log(500, dim=3))).belief(kernel=kernel, lam=0.1)
     held = [value for value in vars(belief.statistics).values() if isinstance(value, np.ndarray)]
-    assert [value.ndim for value in held] == [1]  # the moment
+    assert held
+    assert all(value.size < belief.width**2 for value in held)
     np.testing.assert_array_equal(lower_cholesky(ridged(belief.statistics.gram, 0.1)), belief.factor)
     again = FiniteBelief.nystrom(kernel=kernel, dictionary=belief.arrays()["dictionary"], lam=0.1)
     assert again.from_arrays(belief.arrays()).information == belief.information

@@ -32,7 +32,7 @@ from laconic import (
 )
 from laconic.atoms import Atoms as Recipe
 from laconic.errors import UnknownName
-from laconic.experiments.config import Experiment, read_config
+from laconic.experiments.config import ConfigFile, Experiment, read_experiment
 from laconic.experiments.grid import expand
 from laconic.experiments.parts import Draft, algorithm_from, has_param, problem_from, to_table, with_param
 from laconic.kernels import Sum
@@ -63,6 +63,10 @@ def experiment(**changed: Any) -> Experiment:
     return Experiment(**fields | changed)
 
 
+def read(path: Path | str) -> ConfigFile:
+    return read_experiment(path, ConfigFile)
+
+
 def written(tmp_path: Path, one: Experiment) -> Path:
     path = tmp_path / "config.toml"
     path.write_text(one.to_toml(), encoding="utf-8")
@@ -70,7 +74,7 @@ def written(tmp_path: Path, one: Experiment) -> Path:
 
 
 def test_a_written_experiment_is_read_back_exactly(tmp_path: Path) -> None:
-    file = read_config(written(tmp_path, experiment()))
+    file = read(written(tmp_path, experiment()))
     assert tuple(algorithm_from(table) for table in file.algorithms) == ALGORITHMS
     assert problem_from(file.problem) == Catalogue(dim=3, noise=0.25)
     assert (file.clients, file.rounds, file.seeds, file.runtime) == (3, 4, [0, 5], "loopback")
@@ -83,7 +87,7 @@ def test_every_parameter_is_spelled_out() -> None:
 
 def test_a_grid_is_a_list(tmp_path: Path) -> None:
     algorithm = DisKernelUCB(Gaussian(gamma=grid(0.1, 1.0)))
-    file = read_config(written(tmp_path, experiment(algorithms=(algorithm,))))
+    file = read(written(tmp_path, experiment(algorithms=(algorithm,))))
     assert algorithm_from(file.algorithms[0]) == algorithm
 
 
@@ -94,7 +98,7 @@ def test_a_recorded_problem_is_found_from_anywhere(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     path = written(tmp_path, experiment(problem=Recorded("log.npz")))
     monkeypatch.chdir("/")
-    assert problem_from(read_config(path).problem) == Recorded(tmp_path / "log.npz")
+    assert problem_from(read(path).problem) == Recorded(tmp_path / "log.npz")
 
 
 @pytest.mark.parametrize("line", ['name = "log.npz"', 'name = "recorded"\npath = "log.npz"'])
@@ -106,7 +110,7 @@ def test_a_path_in_a_file_begins_at_the_files_folder(
     save_recorded(tmp_path / "kept" / "log.npz", instance, clients=2, rounds=2)
     (tmp_path / "kept" / "own.toml").write_text(f'algorithms = [{{ name = "Random" }}]\n[problem]\n{line}\n')
     monkeypatch.chdir(tmp_path)
-    assert problem_from(read_config("kept/own.toml").problem) == Recorded(tmp_path / "kept" / "log.npz")
+    assert problem_from(read("kept/own.toml").problem) == Recorded(tmp_path / "kept" / "log.npz")
 
 
 def test_a_recorded_problem_that_changed_is_refused(tmp_path: Path) -> None:
@@ -115,7 +119,7 @@ def test_a_recorded_problem_that_changed_is_refused(tmp_path: Path) -> None:
     path = written(tmp_path, experiment(problem=Recorded(log)))
     save_recorded(log, Cosine(dim=2, arms=3).instance(seed=1, clients=2, rounds=2), clients=2, rounds=2)
     with pytest.raises(InputError, match="changed"):
-        problem_from(read_config(path).problem)
+        problem_from(read(path).problem)
 
 
 def test_a_kernel_without_a_name_cannot_be_written() -> None:
@@ -129,7 +133,7 @@ def test_a_kernel_without_a_name_cannot_be_written() -> None:
 def test_a_file_that_is_no_configuration_is_refused_by_name(tmp_path: Path, text: str) -> None:
     (tmp_path / "config.toml").write_text(text)
     with pytest.raises(InputError, match=r"config\.toml"):
-        read_config(tmp_path / "config.toml")
+        read(tmp_path / "config.toml")
 
 
 def test_an_unknown_parameter_is_refused_with_the_nearest() -> None:
@@ -167,7 +171,7 @@ def test_a_kernel_of_another_package_is_read_back_exactly(
 ) -> None:
     listed(monkeypatch, "kernel", Periodic=Periodic)
     algorithm = DisKernelUCB(kernel)
-    file = read_config(written(tmp_path, experiment(algorithms=(algorithm,))))
+    file = read(written(tmp_path, experiment(algorithms=(algorithm,))))
     assert algorithm_from(file.algorithms[0]) == algorithm
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from laconic import AskServer, Cosine, DisKernelUCB, Frontier, LaconicUCB, Matern, Results, Theory, frontier, grid
 from laconic.errors import InputError, OutputError
-from laconic.experiments.config import read_config
+from laconic.experiments.config import ConfigFile, read_experiment
 from laconic.experiments.folder import RUNS
 from laconic.experiments.frontier import BEST, BUT_FOR_WAITING, knobs, points_of
 from laconic.experiments.parts import algorithm_from
@@ -115,7 +115,7 @@ def test_the_whole_sweep_fits_a_terminal_and_leaves_its_files(whole: tuple[Path,
     }
     assert len(list((folder / "runs").iterdir())) == len(found.results.rows) == 2 * len(knobs())
     assert Results.from_parquet(folder / "results.parquet").rows == found.results.rows
-    written = [algorithm_from(table) for table in read_config(folder / "config.toml").algorithms]
+    written = [algorithm_from(table) for table in read_experiment(folder / "config.toml", ConfigFile).algorithms]
     assert written == knobs()
 
 

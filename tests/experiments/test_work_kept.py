@@ -69,10 +69,9 @@ def test_a_disk_that_fills_while_saving_loses_no_finished_run(tmp_path: Path) ->
 
 
 def test_the_table_is_printed_where_a_figure_cannot_be_kept(tmp_path: Path) -> None:
-    (tmp_path / "figure.png").mkdir()
-    done = CliRunner().invoke(
-        cli.app, ["compare", "-a", "Random", *SMALL, "--out", str(tmp_path)], standalone_mode=False
-    )
+    arguments = ["compare", "-a", "Random", *SMALL, "--out", str(tmp_path)]
+    with full_disk(after=30_000):  # enough for results, which take 12 kB, and not for a figure, which takes 50
+        done = CliRunner().invoke(cli.app, arguments, standalone_mode=False)
     assert "catalogue, d=2: 3 clients, 4 rounds" in done.stdout
     assert isinstance(done.exception, Incomplete)
     assert "figure.png" in str(done.exception)

@@ -12,23 +12,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from laconic import Cosine, DisKernelUCB, Gaussian, Greedy, Log, Matern, NKernelUCB, OneKernelUCB, Theory, run
+from laconic import Cosine, DisKernelUCB, Gaussian, Greedy, Log, Matern, NKernelUCB, OneKernelUCB, Theory, Thompson, run
 from laconic.arrays import Floats
 from laconic.beliefs import ExactBelief
-from laconic.runtimes.lockstep import lazy, shadow
+from laconic.runtimes.lockstep import arms, lazy, shadow
 from laconic.runtimes.lockstep.batch import Exploring
 from laconic.runtimes.lockstep.shadow import Bounds, Shadow
 from tests.runtimes.test_lockstep import KERNELS, PROBLEMS, assert_equal_runs, both
 
 
 @contextmanager
-def eager_to_be_lazy(**changes: Any) -> Iterator[None]:
-    """Beliefs of any size count as large, and stages are short."""
+def eager_to_be_lazy(**changes: Any) -> Iterator[list[Bounds]]:
+    """Beliefs of any size count as large, arms as nobody else's, and stages are short; all bounds that were made."""
     own: dict[str, Any] = {"LAZY_FROM": 1, "LEAST_ROWS": 1, "SHARPEST": np.inf} | changes
+    made: list[Bounds] = []
+
+    def noted(*given: Any) -> Bounds:
+        made.append(Bounds(*given))
+        return made[-1]
+
     with pytest.MonkeyPatch.context() as patch:
         for name, value in own.items():
             patch.setattr(lazy if hasattr(lazy, name) else shadow, name, value)
-        yield
+        patch.setattr(arms, "SHARE_UP_TO", 0)
+        patch.setattr(lazy, "Bounds", noted)
+        yield made
 
 
 @st.composite
@@ -76,8 +84,9 @@ def test_lazy_scores_choose_what_loopback_chooses(
 @pytest.mark.parametrize("kind", [OneKernelUCB, DisKernelUCB], ids=lambda kind: kind.__name__)
 @pytest.mark.parametrize("kernel", [Gaussian(1.0), Matern(nu=1.5)], ids=repr)
 def test_lazy_scores_choose_what_loopback_chooses_over_many_rounds(kernel: Any, kind: Any, alpha: float) -> None:
-    with eager_to_be_lazy(LAZY_FROM=60, SHARPEST=shadow.SHARPEST):
+    with eager_to_be_lazy(LAZY_FROM=60, SHARPEST=shadow.SHARPEST) as made:
         assert_equal_runs(*both(kind(kernel, lam=1.0, alpha=alpha), Cosine(dim=6, arms=8), clients=9, rounds=40))
+    assert made
 
 
 def test_arms_that_mirror_each_other_tie_and_are_all_looked_at() -> None:
@@ -85,12 +94,24 @@ def test_arms_that_mirror_each_other_tie_and_are_all_looked_at() -> None:
     half = random.normal(size=(steps, 3, 2)) * np.array([1.0, 0.0])
     arms = np.concatenate([half + np.array([0.0, 1.0]), half - np.array([0.0, 1.0])], axis=1)
     problem = Log(arms, means=np.sin(arms[..., 0]), noise=np.zeros(steps))
-    with eager_to_be_lazy():
+    with eager_to_be_lazy() as made:
         for seed in range(3):
             algorithm = DisKernelUCB(Gaussian(0.5), D=0.5, lam=0.1, alpha=1.0)
             one, other = both(algorithm, problem, clients=4, rounds=30, seed=seed)
             assert_equal_runs(one, other)
             assert len(set((one.choices >= 3).tolist())) == 2  # else nothing was drawn among arms that tie
+    assert made
+
+
+def test_a_point_that_a_set_holds_twice_is_learnt_by_whichever_arm_was_chosen() -> None:
+    arms = np.random.default_rng(2).normal(size=(90, 3, 2))[:, [0, 1, 2, 0, 1, 2]]
+    problem = Log(arms, means=np.sin(arms[..., 0]), noise=np.zeros(90))
+    with eager_to_be_lazy() as made:
+        one, other = both(DisKernelUCB(Gaussian(0.5), D=2.0, lam=0.1, alpha=1.0), problem, clients=3, rounds=30)
+        assert_equal_runs(one, other)
+        np.testing.assert_allclose(one.regrets, other.regrets)
+    assert made
+    assert len(set((one.choices >= 3).tolist())) == 2  # the first of two as well as the second
 
 
 def belief_of(count: int, *, lam: float = 0.5, seed: int = 0, kernel: Any = None) -> ExactBelief:
@@ -172,7 +193,10 @@ def test_few_arms_are_solved_in_double_precision(monkeypatch: pytest.MonkeyPatch
 
 
 def test_other_explorations_and_beliefs_without_rows_score_all_arms() -> None:
-    with eager_to_be_lazy():
-        assert_equal_runs(*both(NKernelUCB(Gaussian(1.0)), Cosine(dim=2, arms=4), clients=3, rounds=6))
-        single = replace(DisKernelUCB(Gaussian(1.0), D=1.0), dtype="float32")
-        assert run(single, Cosine(dim=2, arms=4), clients=3, rounds=6).syncs
+    exact = DisKernelUCB(Gaussian(1.0), D=1.0)
+    with eager_to_be_lazy() as made:
+        for algorithm in (NKernelUCB(), replace(exact, exploration=Thompson()), replace(exact, dtype="float32")):
+            assert_equal_runs(*both(algorithm, Cosine(dim=2, arms=4), clients=3, rounds=6))
+        assert not made
+        run(exact, Cosine(dim=2, arms=4), clients=3, rounds=6)
+        assert made

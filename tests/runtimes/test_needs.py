@@ -39,7 +39,7 @@ def test_an_exact_belief_of_all_points_needs_a_factor_of_them_and_one_in_single_
     assert need.bytes == 6 * 100_000**2
     single = needed(OneKernelUCB(dtype="float32"), Cosine(), **LONG)
     assert single is not None
-    assert single.bytes == 4 * 100_000**2
+    assert single.bytes == 2 * 100_000**2  # which has no other beside it
 
 
 def test_clients_by_themselves_need_a_factor_each() -> None:

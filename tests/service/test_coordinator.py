@@ -503,6 +503,29 @@ def test_a_join_is_answered_while_a_large_part_is_checked(tmp_path: Path, monkey
                 assert first.status().epoch > 0
 
 
+class Breaking(Codec):
+    """Has a mistake of its own, which some bytes bring about."""
+
+    def decode(self, data: bytes) -> Any:
+        return 1 / 0 if data == b"surprise" else super().decode(data)
+
+
+@pytest.mark.parametrize("large", [1, desks.LARGE])
+def test_bytes_that_bring_about_a_mistake_of_ours_end_their_link_alone(
+    large: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(desks, "LARGE", large)
+    with coordinator(tmp_path) as there, joined(there, tmp_path) as agent:
+        monkeypatch.setattr(there.desk, "_codec", Breaking(there.plan))
+        with raw(there) as link:
+            welcomed(link)
+            link.send(b"surprise")
+            assert "ZeroDivisionError" in link.ended()[1]
+        agent.learn(ARMS, [1.0, 2.0, 3.0])
+        agent.flush()
+        assert agent.status().covered == 3
+
+
 def test_agents_of_one_process_hold_one_belief_in_memory(tmp_path: Path) -> None:
     with (
         coordinator(tmp_path) as there,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,18 +15,26 @@ from laconic.kernels import Kernel
 from laconic.linalg import lower_cholesky, ridged
 
 
-class LightStatistics(Statistics):
-    """Statistics whose Gram matrix is made whenever it is asked for: many versions are alive, and few ever are."""
+@dataclass(frozen=True, eq=False)
+class WeightedSums:
+    """Statistics of weighted atoms, with H in place of G; see `belief_of`.
 
-    def __init__(self, gram: Callable[[], Floats], *, sums: Statistics) -> None:
-        others = {"moment": sums.moment, "prior": sums.prior, "count": sums.count, "squares": sums.squares}
-        vars(self).update(others, _made=gram)
+    H is made whenever it is asked for, and not kept: many versions are alive, and few are ever asked.
+    """
+
+    embedding: NystromEmbedding
+    atoms: Floats  # (m, d)
+    weights: Floats  # (m,)
+    spanning: Bools  # (m,) those that are the dictionary
+    moment: Floats
+    prior: float
+    count: int
+    squares: float
 
     @property
     def gram(self) -> Floats:
-        """G."""
-        made: Floats = vars(self)["_made"]()
-        return made
+        """H."""
+        return _gram(self.embedding, self.atoms, self.weights, self.spanning)
 
 
 def weighted_gram(Z: Floats, weights: Floats) -> Floats:
@@ -51,13 +59,11 @@ def belief_of(
     moment = factor @ c
     # No rewards stand behind these sums; this is the least Σy² with which they could.
     squares = float(np.max(moment**2 / np.maximum(np.diagonal(gram), 1e-300), initial=0.0))
-    statistics = Statistics(gram=gram, moment=moment, prior=prior, count=count, squares=squares)
-    belief = FiniteBelief(embedding=embedding, lam=lam, statistics=statistics)
-    vars(belief)["factor"] = factor  # which it would compute again
-    again = partial(_gram, embedding, atoms, weights, spanning)
-    light = FiniteBelief(embedding=embedding, lam=lam, statistics=LightStatistics(again, sums=statistics))
-    vars(light).update(factor=factor, information=belief.information)
-    return light
+    totals: dict[str, Any] = {"moment": moment, "prior": prior, "count": count, "squares": squares}
+    whole = FiniteBelief(embedding=embedding, lam=lam, statistics=Statistics(gram=gram, **totals))
+    information = whole.knowing(factor=factor).information
+    sums = WeightedSums(embedding, atoms, weights, spanning, **totals)
+    return FiniteBelief(embedding=embedding, lam=lam, statistics=sums).knowing(factor=factor, information=information)
 
 
 def _gram(embedding: NystromEmbedding, atoms: Floats, weights: Floats, spanning: Bools) -> Floats:

@@ -66,6 +66,10 @@ class NystromEmbedding:
         """The largest k(x, x) of the dictionary, to which the rounding of coordinates is relative."""
         return float(np.max(self.kernel.diag(self.dictionary), initial=0.0))
 
+    def lighten(self) -> None:
+        """Let go of L_S, which is made again should it be asked for."""
+        vars(self).pop("root", None)
+
     def embed(self, X: Floats) -> Floats:
         Z = self.kernel(self.dictionary, X).astype(self.dtype, copy=False)
         solve_lower_in_place(self.root, Z)

@@ -13,7 +13,7 @@ from laconic.beliefs.contract import BeliefBase, View, column_squares, weighted
 from laconic.beliefs.embeddings import Embedding, NystromEmbedding
 from laconic.beliefs.limits import LIMITS, Limits
 from laconic.beliefs.reading import expect_bounded, expect_shapes, expect_usable, length
-from laconic.beliefs.sums import DOUBLE, SINGLE, Statistics, expect_sums
+from laconic.beliefs.sums import DOUBLE, SINGLE, Statistics, Sums, expect_sums
 from laconic.canonical import known_parts
 from laconic.errors import InputError, RemoteProtocolError
 from laconic.kernels import Kernel
@@ -31,7 +31,7 @@ class FiniteBelief(BeliefBase):
 
     embedding: Embedding
     lam: float
-    statistics: Statistics
+    statistics: Sums
 
     @classmethod
     def nystrom(cls, *, kernel: Kernel, dictionary: Floats, lam: float, dtype: str = "float64") -> FiniteBelief:
@@ -168,4 +168,18 @@ class FiniteBelief(BeliefBase):
         expect_sums(sums, size=self.embedding.size, lam=self.lam, scale=scale, margins=margins)
 
     def with_statistics(self, sums: Statistics, *, added: bool = False) -> FiniteBelief:
-        return replace(self, statistics=self.statistics + sums if added else sums)
+        return replace(self, statistics=sums + self.statistics if added else sums)
+
+    def knowing(self, *, factor: Floats, information: float | None = None) -> FiniteBelief:
+        """The belief with what somebody has found out about it already."""
+        known = replace(self)
+        vars(known)["factor"] = factor
+        if information is not None:
+            vars(known)["information"] = information
+        return known
+
+    def lighten(self) -> None:
+        """Let go of factors, which are made again should they be asked for."""
+        vars(self).pop("factor", None)
+        if isinstance(self.embedding, NystromEmbedding):
+            self.embedding.lighten()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite, sqrt
+from typing import Protocol
 
 import numpy as np
 from scipy.linalg import lapack
@@ -14,6 +15,35 @@ from laconic.beliefs.embeddings import Embedding
 from laconic.beliefs.reading import whole
 from laconic.checks import MOST
 from laconic.errors import RemoteProtocolError
+
+
+class Sums(Protocol):
+    """What statistics have, however they come by it."""
+
+    @property
+    def gram(self) -> Floats:
+        """G, (r, r)."""
+        ...
+
+    @property
+    def moment(self) -> Floats:
+        """b, (r,)."""
+        ...
+
+    @property
+    def prior(self) -> float:
+        """Σk(x, x)."""
+        ...
+
+    @property
+    def count(self) -> int:
+        """How many points there were."""
+        ...
+
+    @property
+    def squares(self) -> float:
+        """Σy²."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +89,7 @@ class Statistics:
         prior, count, squares = (float(total) for total in totals)
         return cls(gram=gram, moment=moment, prior=prior, count=whole("count", count), squares=squares)
 
-    def __add__(self, other: Statistics) -> Statistics:
+    def __add__(self, other: Sums) -> Statistics:
         return Statistics(
             gram=self.gram + other.gram,
             moment=self.moment + other.moment,

@@ -11,10 +11,9 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from laconic.cli.aside import aside
+from laconic.cli.aside import aside, hush
 
 if TYPE_CHECKING:
     from laconic.cli.application import app as app
@@ -35,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; foreseeable mistakes end in one line on stderr, never in a traceback."""
     try:
         if sys.stderr is None:  # closed: then nobody is told anything, and all else goes on
-            sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115  # for as long as the process lives
+            hush()
         code = _delivered(_outcome(arguments))
     except KeyboardInterrupt:
         code = INTERRUPTED

@@ -12,7 +12,12 @@ def aside(message: str) -> None:
     try:
         print(message, file=sys.stderr)
     except (OSError, ValueError):  # full, gone, or closed
-        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # to the end
+        hush()
+
+
+def hush() -> None:
+    """Let what is said on stderr go nowhere from now on."""
+    sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # for as long as the process lives
 
 
 def is_terminal() -> bool:

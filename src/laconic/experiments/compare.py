@@ -214,13 +214,14 @@ class Comparison:
     def require_complete(self, sweep: Sweep) -> None:
         """Say what failed and what could not be kept, with all that finished."""
         results = sweep.results(self.tasks, about=self.about)
-        for failed in sweep.failures:
+        if sweep.failures:
+            failed = sweep.failures[0]
             if not results.rows:
                 raise failed.error
             first = f"the first ({failed.task.label}, seed {failed.task.seed}) with: {failed.why}"
             raise Incomplete(f"{len(sweep.failures)} of {len(self.tasks)} runs failed, {first}", results=results)
-        for lost in sweep.unkept:
-            raise Incomplete(f"not all could be kept: {lost}; make room and run it again", results=results)
+        if sweep.unkept:
+            raise Incomplete(f"not all could be kept: {sweep.unkept[0]}; make room and run it again", results=results)
 
 
 def prepare(

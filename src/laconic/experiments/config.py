@@ -92,11 +92,6 @@ def _is_within(value: object, folder: Path) -> bool:
     return isinstance(value, str) and Path(value).is_relative_to(folder)
 
 
-def read_config(path: str | PathLike[str]) -> ConfigFile:
-    """The configuration in a TOML file."""
-    return read_experiment(path, ConfigFile)
-
-
 def read_experiment(path: str | PathLike[str], kind: type[Configured]) -> Configured:
     """A configuration or experiment in a TOML file; paths in it that are not absolute begin at its folder."""
     file = read_toml(path, kind)

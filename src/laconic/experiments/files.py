@@ -8,7 +8,7 @@ import stat
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from laconic.errors import InputError, OutputError
@@ -81,8 +81,10 @@ def locked(folder: Path) -> Iterator[None]:
             raise InputError(
                 f"{folder} is in use by another comparison that is under way; wait for it, or try another out"
             ) from None
-        yield
-        fcntl.flock(handle, fcntl.LOCK_UN)  # for copies of the handle in other processes too
+        try:
+            yield
+        finally:
+            fcntl.flock(handle, fcntl.LOCK_UN)  # for copies of the handle in other processes too
     finally:
         os.close(handle)
 
@@ -125,6 +127,7 @@ def require_writable_file(path: Path) -> None:
         return
     require_writable(path.resolve().parent)
     try:
-        _beside(path).exists()
+        with suppress(FileNotFoundError):
+            _beside(path).lstat()
     except OSError as error:  # too long a name
         raise OutputError(f"cannot write {path}: {error.strerror or error}") from None

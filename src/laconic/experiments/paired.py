@@ -22,7 +22,7 @@ Answer = Literal["holds", "fails", "too close to tell"]
 LEVEL = 0.95
 FEWEST = 2  # seeds: one has no spread
 TEST = (
-    f"The test is the same for all: of x ≤ c·y the differences x − c·y, one a seed, have a mean with a paired "
+    "The test is the same for all: of x ≤ c·y the differences x − c·y, one for each seed, have a mean with a paired "
     f"t interval at {LEVEL:.0%}. Below 0 it says that this holds, above 0 that it fails, and across 0 that it is too "
     "close to tell. Of one seed nothing can be told."
 )

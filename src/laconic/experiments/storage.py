@@ -66,7 +66,7 @@ ABOUT = ("problem", "problem_params", "clients", "rounds", "dim")
 
 
 def to_arrow(results: Results) -> pa.Table:
-    """One line a run; what the runs share is in the schema's metadata."""
+    """One line for each run; what the runs share is in the schema's metadata."""
     for row in results.rows:
         require_seed("seed", row.seed)
     about = {"format": FORMAT} | {name: getattr(results, name) for name in ABOUT}

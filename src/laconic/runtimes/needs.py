@@ -52,10 +52,13 @@ def memory_needed(algorithm: Algorithm, instance: Instance, *, clients: int, rou
 
 
 def _bytes(plan: Plan, points: int, *, clients: int) -> int:
-    """A triangle for all where points are shared, with another one of single precision; else one for each client."""
-    number = 4 if plan.belief.parameters.get("dtype") == "float32" else 8
+    """A triangle for all where points are shared; else one for each client.
+
+    One in double precision has another one in single precision beside it.
+    """
+    number = 4 if plan.belief.parameters.get("dtype") == "float32" else 8 + 4
     if isinstance(plan.digest, AllPoints) or any(isinstance(phase, ShareData) for phase in plan.phases):
-        return points**2 * (number + 4) // 2
+        return points**2 * number // 2
     own = points // clients
     return clients * own**2 * 8 if not plan.exchanges else 0
 

@@ -47,11 +47,15 @@ class Arms:
         """The points to score for clients ``first`` … ``last``: shared ones, or the arms of each in turn."""
         return self.arms[first:last].reshape(-1, self.arms.shape[2]) if self.shared is None else self.shared
 
+    @property
+    def scored(self) -> Ints | None:
+        """(N, A) the column in which each arm is scored, one for all that are the same point; None: each in its own."""
+        return self.index if self.index is not None else self.first_equal
+
     def columns(self, client: int) -> tuple[Ints, Ints]:
         """The arms that a client has, and where each of them is scored."""
         there = np.arange(self.arms.shape[1]) if self.mask is None else np.flatnonzero(self.mask[client])
-        scored = self.index if self.index is not None else self.first_equal
-        return there, there if scored is None else scored[client, there]
+        return there, there if self.scored is None else self.scored[client, there]
 
 
 def distinct_rows(rows: Floats, *, at_most: int) -> tuple[Ints, Ints] | None:

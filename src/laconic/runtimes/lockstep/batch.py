@@ -64,6 +64,7 @@ class Narrowed:
         """The scores of one column a client, each of which has a row."""
         who = np.arange(len(column))
         rows = self.at[who, column]
+        assert (rows >= 0).all(), "an arm was chosen of which the belief was not asked"
         return Chosen(
             points=self.points[who, column],
             features=self.features[rows],

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from laconic.arrays import Bools, Floats
+from laconic.arrays import Bools, Floats, Ints
 from laconic.beliefs import Belief, ExactBelief, View
 from laconic.exploration import TIE
 from laconic.growing import GrowingRows, keys
@@ -83,9 +83,9 @@ class Screen:
     """Clients from ``first`` on: bounds of all their arms under one belief, and what it says of some."""
 
     def __init__(self, bounds: Bounds, *, first: int) -> None:
-        self.bounds, self.first, self.last = bounds, first, first + bounds.shape[0]
+        self.bounds, self.first, self.last = bounds, first, first + len(bounds.mean)
         self.base = self.belief = bounds.shadow.belief
-        self.at = np.full(bounds.shape, -1)
+        self.at: Ints = np.full(bounds.shape, -1)
         self._rows = GrowingRows.empty(self.base.factor.size)
         self._mean = self._signal = np.empty(0)
         self._number: dict[bytes, int] = {}  # of a finished point, its row

@@ -110,9 +110,10 @@ class Fleet:
         if self._by_index:
             picked = self._pick(arms, prediction.mean, width, first=first, last=last, index=index)
         else:
+            assert isinstance(batch, Scores)  # who does not choose by the largest index has all arms scored
             seen = Sight(self.belief, batch, prediction, width=width, alpha=exploring.alpha)
             picked = self._explored(arms, seen, first=first, last=last, index=index)
-        column = picked if arms.index is None else arms.index[self._numbers[first:last], picked]
+        column = picked if arms.scored is None else arms.scored[self._numbers[first:last], picked]
         points, rewards = None, one_each(round_.rewards[first:last], picked)
         if self._rounds:
             points, rewards = self.plan.rounded(round_.arms[self._numbers[first:last], picked], rewards)
@@ -174,9 +175,8 @@ class Fleet:
 
     def _pick(self, arms: Arms, mean: Floats, width: Floats, *, first: int, last: int, index: int) -> Ints:
         """The arm of each client: the largest index, ties broken by a draw of the client's own."""
-        scored = arms.index if arms.index is not None else arms.first_equal
-        if scored is not None:  # equal arms have one score
-            rows, columns = self._numbers[: last - first, None], scored[first:last]
+        if arms.scored is not None:  # equal arms have one score
+            rows, columns = self._numbers[: last - first, None], arms.scored[first:last]
             mean, width = mean[rows, columns], width[rows, columns]
         there = None if arms.mask is None else arms.mask[first:last]
         tied = tied_with_best(mean, width, tie=self.belief.limits.tie, there=there)

@@ -160,7 +160,7 @@ class Bounds:
         return np.asarray(clients * self.shape[1] + there[clients].argmax(axis=1))
 
     def against(self, turned: Floats, clients: slice) -> Floats:
-        """What the belief explains of the kernel of points with the arms of some clients: turned·k, a row a point."""
+        """What the belief explains of the kernel of points, a row for each, with the arms of some clients: turned·k."""
         size = self.shape[1]
         some = self.K[:, clients.start * size : clients.stop * size]
         if some.shape != self.K.shape:

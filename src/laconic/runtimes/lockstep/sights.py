@@ -108,8 +108,7 @@ class Folded:
         Of a belief that nobody is sent any more only this sight is asked, and there may be many such beliefs.
         """
         if self.P is not None:
-            vars(self.belief).pop("factor", None)
-            vars(self.embedding).pop("root", None)
+            self.belief.lighten()
 
     def look(self, X: Floats) -> Look:
         K = self._values(X)

@@ -245,7 +245,7 @@ class Desk:
         """The message in the bytes that came, or what is wrong with them."""
         try:
             return self._codec.decode(event.data)
-        except RemoteProtocolError as error:
+        except Exception as error:  # whatever it is, the event tells its sender
             return error
 
     def _happen(self, event: Event, effects: Effects) -> None:

@@ -28,8 +28,8 @@ def forget_a_record() -> Iterator[None]:
     """A server does not keep that a member goes on under a new incarnation."""
     event = Server._event
 
-    def forgetful(self: Server, *given: Any) -> Any:
-        outcome = event(self, *given)
+    def forgetful(self: Server, *given: Any, **options: Any) -> Any:
+        outcome = event(self, *given, **options)
         return replace(outcome, keep=tuple(each for each in outcome.keep if not isinstance(each, Reborn)))
 
     with patch.object(Server, "_event", forgetful):
