@@ -12,9 +12,11 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Thread
 
 import uvicorn
 
@@ -55,12 +57,22 @@ def main() -> None:
             "SHOP_FOLDER": str(given.folder.absolute()),
             "SHOP_WORKERS": str(WORKERS),
         }
-        print(f"shop at http://127.0.0.1:{port}/", flush=True)
-        print(f"federation live at http://{where['http']}/", flush=True)
+        Thread(target=announce, args=(port, where["http"]), daemon=True).start()
         # A worker may take its time to start on a busy machine; one that is killed is noticed in any case.
         uvicorn.run(
             "examples.shop.app:app", port=port, workers=WORKERS, log_level="warning", timeout_worker_healthcheck=20
         )
+
+
+def announce(port: int, live: str) -> None:
+    """Say where the shop is as soon as a worker answers there: who is told earlier would find nobody."""
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.1)
+    print(f"shop at http://127.0.0.1:{port}/\nfederation live at http://{live}/", flush=True)
 
 
 def free(port: int) -> int:

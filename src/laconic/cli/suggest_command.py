@@ -9,6 +9,7 @@ import typer
 
 from laconic import limits
 from laconic.cli import complete
+from laconic.cli.aside import aside, is_terminal
 from laconic.cli.options import whole
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ def suggest(
     from laconic.suggestion import suggest_for
     from laconic.suggestion.own_data import is_sample, read_sample
 
+    if is_terminal():
+        aside("fitting the kernel and estimating what would be sent, which takes some seconds")
     if is_sample(subject):
         read = read_sample(subject, reward=reward)
         found = suggest_from(
