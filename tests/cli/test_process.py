@@ -7,6 +7,8 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +46,28 @@ def test_a_comparison_prints_json_and_nothing_else_and_exits_with_0(tmp_path: Pa
     done = laconic("compare", "-a", "DisLinUCB", *SMALL, "--json", "--out", str(tmp_path))
     assert done.returncode == 0
     assert json.loads(done.stdout)["rows"][0]["algorithm"] == "DisLinUCB"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no pty")
+def test_what_a_terminal_is_told_of_a_long_comparison_is_not_on_stdout() -> None:
+    ours, theirs = os.openpty()
+    long = ["--clients", "50", "--rounds", "100", "--seeds", "1", "--set", "problem.dim=2", "--json"]
+    with subprocess.Popen(
+        [*COMMAND, "compare", "-a", "DisLinUCB", *long], stdout=subprocess.PIPE, stderr=theirs
+    ) as process:
+        os.close(theirs)
+        shown = b"".join(_read(ours))
+        out, _ = process.communicate(timeout=300)
+    os.close(ours)
+    assert json.loads(out)["rows"][0]["algorithm"] == "DisLinUCB"
+    assert b"estimated time: " in shown
+
+
+def _read(terminal: int) -> Iterator[bytes]:
+    """What is written to a terminal until nobody has it open."""
+    with suppress(OSError):  # Linux tells the end so
+        while part := os.read(terminal, 4096):
+            yield part
 
 
 def test_help_and_version_are_quick_to_come_and_say_the_exit_codes() -> None:

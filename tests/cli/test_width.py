@@ -94,17 +94,36 @@ def test_list_fits() -> None:
 
 
 @pytest.mark.parametrize("left", ["12 min left in all", ""])
-def test_bars_fit_and_what_stands_beside_them_stays_whole(left: str) -> None:
-    from laconic.cli import display, sweep
+@pytest.mark.parametrize("said", ["stage 2 of 3, sensitivity", "DisKernelUCB D=2, seed 12"])
+def test_bars_fit_and_what_stands_beside_them_stays_whole(said: str, left: str) -> None:
+    from laconic.cli.sweep import _bars
 
-    for bars, said in ((sweep._bars(), "stage 2 of 3, sensitivity"), (display._bars(), "DisKernelUCB D=2, seed 12")):
-        console = Console(file=io.StringIO(), width=80)
-        bars.add_task(said, total=12_345, completed=1_234, left=left)
-        console.print(bars)
-        assert isinstance(console.file, io.StringIO)
-        printed = console.file.getvalue()
-        assert max(len(line.rstrip()) for line in printed.splitlines()) <= 80
-        assert said in printed
-        assert "1234/12345" in printed
-        assert "…" not in printed
-        assert left in printed or said.startswith("Dis")
+    bars = _bars()
+    console = Console(file=io.StringIO(), width=80)
+    bars.add_task(said, total=12_345, completed=1_234, left=left)
+    console.print(bars)
+    assert isinstance(console.file, io.StringIO)
+    printed = console.file.getvalue()
+    assert max(len(line.rstrip()) for line in printed.splitlines()) <= 80
+    assert said in printed
+    assert "1234/12345" in printed
+    assert "…" not in printed
+    assert left in printed
+
+
+def test_a_table_on_a_terminal_is_that_of_a_pipe_as_wide() -> None:
+    console = Console(file=io.StringIO(), width=80)
+    console.print(rich_table(WIDE))
+    assert isinstance(console.file, io.StringIO)
+    assert console.file.getvalue().rstrip("\n") == WIDE.text(width=80)
+
+
+def test_data_list_fits_and_keeps_paths_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    (folder / "agaricus-lepiota.data").write_text("e,x\n")
+    monkeypatch.setenv("LACONIC_DATA", str(folder))
+    lines = CliRunner().invoke(app, ["data", "list"]).stdout.splitlines()
+    longest = max(len(word) for line in lines for word in line.split())
+    assert max(map(len, lines)) <= max(80, 12 + longest)
+    assert any(line.strip() == str(folder / "agaricus-lepiota.data") for line in lines)

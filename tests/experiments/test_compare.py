@@ -230,6 +230,17 @@ def test_ctrl_c_carries_the_finished_runs_and_leaves_them_saved(tmp_path: Path) 
     assert Results.from_parquet(tmp_path / "results.parquet") == stopped.value.results
 
 
+def test_ctrl_c_while_figures_are_drawn_carries_all_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def plot(self: Results) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Results, "plot", plot)
+    with pytest.raises(Interrupted) as stopped:
+        compare("DisLinUCB", seeds=2, out=tmp_path, **SIZES)
+    assert len(stopped.value.results.rows) == 2
+    assert Results.from_parquet(tmp_path / "results.parquet") == stopped.value.results
+
+
 def test_ctrl_c_is_still_a_keyboard_interrupt() -> None:
     with pytest.raises(KeyboardInterrupt):
         compare("DisLinUCB", progress=_stop_after(0), **SIZES)

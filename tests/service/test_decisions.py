@@ -58,6 +58,13 @@ def test_a_log_has_the_arms_shown_the_chance_and_the_reward_of_every_decision(tm
     assert len(read_events(tmp_path / "log.parquet")) == 4  # and it can be replayed
 
 
+def test_a_log_in_which_nothing_has_paid_yet_is_empty(tmp_path: Path) -> None:
+    with logging(tmp_path) as agent:
+        agent.choose(ARMS)
+    assert export(tmp_path, "a") == {"file": str(tmp_path / "log.parquet"), "decisions": 0, "without_reward": 1}
+    assert pq.read_table(tmp_path / "log.parquet").column_names == COLUMNS
+
+
 def test_a_log_survives_restarts_and_rewards_come_to_it_late(tmp_path: Path) -> None:
     with logging(tmp_path) as agent:
         pick = agent.choose(ARMS)

@@ -34,5 +34,5 @@ def agent(
         signal.signal(each, lambda *_: ended.set())
     with settings.join() as one, settings.sidecar(one) as there:
         where: dict[str, Any] = {"listen": there.address, "name": one.name}
-        typer.echo(as_json(where).replace("\n", ""))
+        typer.echo(as_json(where, indent=None))
         ended.wait()

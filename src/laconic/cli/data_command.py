@@ -46,13 +46,14 @@ def list_data(as_json: Json = False) -> None:
     if as_json:
         _print_json({"folder": str(data_dir()), "datasets": pages})
         return
-    typer.echo(f"Data sets in {data_dir()} (LACONIC_DATA sets another folder)\n")
+    from laconic.report.table import hanging, wrapped
+
+    typer.echo(wrapped(f"Data sets in {data_dir()} (LACONIC_DATA sets another folder)\n"))
     width = max(map(len, pages))
     for name, page in pages.items():
-        typer.echo(f"{'✓' if page['present'] else '·'} {name:{width}}  {page['title']}")
-        typer.echo(f"  {'':{width}}  {page['licence']} · problem {page['problem']} · {_where(page)}")
-        if not page["present"]:
-            typer.echo(f"  {'':{width}}  {page['get']}")
+        lines = [page["title"], f"{page['licence']} · problem {page['problem']} · {_where(page)}", page["get"]]
+        said = "\n".join(filter(None, lines))
+        typer.echo(f"{'✓' if page['present'] else '·'} {name:{width}}  {hanging(said, indent=width + 4)}")
 
 
 @app.command("fetch", no_args_is_help=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -14,15 +14,14 @@ from laconic.cli.aside import aside, is_terminal
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
-    from rich.progress import Progress as Bars
-    from rich.table import Table as RichTable
+    from rich.live import Live
+    from rich.progress import Progress
+    from rich.text import Text
 
     from laconic.experiments.results import Results
     from laconic.experiments.runner import Begun, Event, Finished, Watch
     from laconic.experiments.verdict import Verdict
     from laconic.report.table import Table
-
-EDGES, BETWEEN = 2, 3  # what rich puts around a table, and between two columns
 
 
 def nothing(event: Event) -> None:
@@ -72,42 +71,23 @@ def progress(*, quiet: bool) -> Iterator[Watch]:
 
 @contextmanager
 def _live() -> Iterator[Watch]:
-    """The table so far above a bar for the run under way and one for all runs."""
-    from rich.console import Console, Group
-    from rich.live import Live
+    """The table so far above a bar for all runs and one for the run under way."""
+    from laconic.cli import sweep
 
-    bars = _bars()
-    with Live(bars, console=Console(stderr=True), transient=True, refresh_per_second=8) as live:
-        yield _Screen(bars, show=lambda table: live.update(Group(table, bars))).watch
-
-
-def _bars() -> Bars:
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=None),  # as wide as there is room, so that words beside it stay whole
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("[dim]left"),
-        TimeRemainingColumn(),
-    )
+    with sweep.live_bars(refresh_per_second=8) as (live, bars):
+        yield _Screen(live, bars=bars).watch
 
 
 class _Screen:
-    """What is on the terminal: steps of all runs, those of the run under way where it is in this process, the table."""
+    """What is on the terminal: runs that are done, steps of the one under way where it is in this process, the table.
 
-    def __init__(self, bars: Bars, *, show: Callable[[RichTable], None]) -> None:
-        self.bars, self.show = bars, show
-        self.everything = bars.add_task("all runs", total=None)
-        self.current = bars.add_task("", total=None, visible=False)
+    Runs are counted, and the time left is told from what those of each algorithm take: their steps differ too much.
+    """
+
+    def __init__(self, live: Live, *, bars: Progress) -> None:
+        self.live, self.bars = live, bars
+        self.everything = bars.add_task("all runs", total=None, left="getting ready")
+        self.current = bars.add_task("", total=None, visible=False, left="")
         self.results: Results | None = None
         self.done = 0  # runs
 
@@ -118,7 +98,7 @@ class _Screen:
 
         match event:
             case Estimate() | Memory():
-                self.bars.console.print(sweep.describe(event), highlight=False, markup=False)
+                self.live.console.print(sweep.describe(event), highlight=False, markup=False)
             case Begun():
                 self._begin(event)
             case Started(task):
@@ -126,22 +106,25 @@ class _Screen:
                 self.bars.reset(self.current, total=task.steps, visible=True, description=said)
             case Advanced(task, steps):
                 self.bars.update(self.current, completed=steps)
-                self.bars.update(self.everything, completed=self.done * task.steps + steps)
+                self.bars.update(self.everything, completed=self.done + steps / task.steps)
             case Finished():
                 self._finish(event)
 
     def _begin(self, event: Begun) -> None:
         for about in event.about.values():
-            steps = about.clients * about.rounds
             self.done, self.results = len(event.known), replace(about, rows=tuple(row for _, row in event.known))
-            self.bars.update(self.everything, total=event.total * steps, completed=self.done * steps)
+            self.bars.update(self.everything, total=event.total, completed=self.done, left="")
 
     def _finish(self, event: Finished) -> None:
+        from rich.console import Group
+
+        from laconic.cli import sweep
+
         self.done = event.done
-        self.bars.update(self.everything, completed=self.done * event.task.steps)
+        self.bars.update(self.everything, completed=self.done, left=sweep.time_left(event))
         if self.results is not None:
             self.results = self.results.with_row(event.row)
-            self.show(rich_table(self.results.table()))
+            self.live.update(Group(rich_table(self.results.table()), "", self.bars))
 
 
 def _escaped(text: str) -> str:
@@ -158,33 +141,20 @@ def rich_table(table: Table) -> Any:
 
 @dataclass(frozen=True)
 class _Fitted:
-    """What rich asks for its lines once it knows how wide they may be."""
+    """What rich asks for its lines once it knows how wide they may be; they are those of a pipe of that width."""
 
     table: Table
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RichTable]:
-        yield from map(_rich_table, self.table.fitted(options.max_width - EDGES, gap=BETWEEN))
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        from rich.text import Text
 
+        from laconic.report.table import wrapped
 
-def _rich_table(table: Table) -> RichTable:
-    from rich import box
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    shown = RichTable(
-        title=table.caption or None,
-        title_justify="left",
-        title_style="bold",
-        caption=f"without {', '.join(table.left_out)}" if table.left_out else None,
-        caption_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-    )
-    for index, header in enumerate(table.headers):
-        shown.add_column(header, justify="right" if index else "left", no_wrap=True)
-    for row in table.rows:
-        shown.add_row(*map(Text, row))  # as text: brackets in a label are no markup
-    return shown
+        width = options.max_width
+        shown = Text(self.table.text(width=width), no_wrap=True, overflow="ignore")
+        if self.table.caption:
+            shown.stylize("bold", 0, len(wrapped(self.table.caption, width=width)))
+        yield shown
 
 
 def outcome(results: Results, *, verdicts: Sequence[Verdict]) -> None:
@@ -200,17 +170,16 @@ def outcome(results: Results, *, verdicts: Sequence[Verdict]) -> None:
     for verdict in verdicts:
         said.add_row(*map(Text, mark(verdict).split(" ", 1)), style="" if verdict.holds else "yellow")
     console = Console(highlight=False)
-    console.print(rich_table(results.table()))
-    console.print(said)
+    console.print(rich_table(results.table()), "", said, sep="\n")
 
 
-def as_json(value: object) -> str:
-    """Plain values as JSON with its letters as they are."""
+def as_json(value: object, *, indent: int | None = 2) -> str:
+    """Plain values as JSON with its letters as they are; without an indent in one line."""
     import json
 
     from laconic.experiments.grid import finite
 
-    return json.dumps(finite(value), ensure_ascii=False, indent=2, allow_nan=False)
+    return json.dumps(finite(value), ensure_ascii=False, indent=indent, allow_nan=False)
 
 
 def mark(verdict: Verdict) -> str:

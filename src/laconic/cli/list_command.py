@@ -23,19 +23,14 @@ def list_all(
 
         typer.echo(to_json(found))
         return
+    from laconic.report.table import hanging
+
     width = max(len(name) for lines in found.values() for name in lines)
     for kind, lines in found.items():
         typer.echo(kind)
         for name, line in lines.items():
-            typer.echo(f"  {name:{width}}  {_hanging(line, indent=width + 4)}")
+            typer.echo(f"  {name:{width}}  {hanging(line, indent=width + 4)}")
     typer.echo("\nlaconic show NAME explains one of them; laconic compare PROBLEM plays a problem.")
-
-
-def _hanging(line: str, *, indent: int) -> str:
-    """A line that goes on below its own beginning where it is too long for a terminal."""
-    from laconic.report.table import WIDTH, wrapped
-
-    return wrapped(line, width=WIDTH - indent).replace("\n", "\n" + " " * indent)
 
 
 def _lines(kind: Kind) -> dict[str, str]:

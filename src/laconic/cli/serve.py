@@ -44,7 +44,7 @@ def _run(settings: Federation, file: Path, signals: queue.SimpleQueue[int]) -> N
     coordinator = settings.coordinator()
     with coordinator:
         where: dict[str, Any] = {"address": coordinator.address, "http": coordinator.http_address or None}
-        typer.echo(as_json(where).replace("\n", ""))
+        typer.echo(as_json(where, indent=None))
         while signals.get() == signal.SIGHUP:
             _reload(coordinator, file)
 

@@ -280,11 +280,11 @@ def stage(step: Begun) -> str:
 
 
 def _finished(step: Finished) -> str:
-    from laconic.experiments.naming import duration, setting, variant
+    from laconic.experiments.naming import setting, variant
     from laconic.report.table import amount, number
 
     row, width = step.row, len(str(step.total))
-    left = "" if step.left is None else f"; {duration(step.left)} left in all"
+    left = f"; {time_left(step)}".removesuffix("; ")
     who = " ".join(filter(None, (row.algorithm, variant(row.params), setting(row.params))))
     return (
         f"[{step.done:{width}}/{step.total}] {step.task.problem['name']}: {who}, "
@@ -345,14 +345,19 @@ class _Screen:
         from rich.console import Group
 
         from laconic.cli.display import rich_table
-        from laconic.experiments.naming import duration
 
-        left = "" if step.left is None else f"{duration(step.left)} left in all"
-        self.bars.update(self.bar, completed=step.done, left=left)
+        self.bars.update(self.bar, completed=step.done, left=time_left(step))
         if self.in_grid:
             self.so_far.add(step.task, step.row)
         if self.so_far.regrets:
-            self.live.update(Group(rich_table(self.so_far.table()), self.bars))
+            self.live.update(Group(rich_table(self.so_far.table()), "", self.bars))
+
+
+def time_left(step: Finished) -> str:
+    """How long the whole job still takes, in words, where that is known."""
+    from laconic.experiments.naming import duration
+
+    return "" if step.left is None else f"{duration(step.left)} left in all"
 
 
 def _bars() -> Progress:
@@ -364,11 +369,17 @@ def _bars() -> Progress:
 
 
 @contextmanager
-def _live() -> Iterator[Watch]:
+def live_bars(*, refresh_per_second: int) -> Iterator[tuple[Live, Progress]]:
+    """Bars on stderr that are gone when all is done; what is said meanwhile goes through the console they are on."""
     from rich.console import Console
     from rich.live import Live
 
     bars = _bars()
-    bar = bars.add_task("", total=None, left="")
-    with Live(bars, console=Console(stderr=True), transient=True, refresh_per_second=4) as live:
-        yield _Screen(live, bars=bars, bar=bar).watch
+    with Live(bars, console=Console(stderr=True), transient=True, refresh_per_second=refresh_per_second) as live:
+        yield live, bars
+
+
+@contextmanager
+def _live() -> Iterator[Watch]:
+    with live_bars(refresh_per_second=4) as (live, bars):
+        yield _Screen(live, bars=bars, bar=bars.add_task("", total=None, left="")).watch

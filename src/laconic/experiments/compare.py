@@ -143,10 +143,10 @@ def played(
         sweep = Sweep(made.store, engine=where, watch=progress, closely=True, traced=traced)
         try:
             made.complete(sweep, foretold=foretold)
+            results = made.kept(sweep)
+            made.draw(sweep, results.plot, results.plot_certificates if results.is_certified else None)
         except KeyboardInterrupt:
             raise Interrupted(made.kept(sweep)) from None
-        results = made.kept(sweep)
-        made.draw(sweep, results.plot, results.plot_certificates if results.is_certified else None)
         made.require_complete(sweep)
     return results
 

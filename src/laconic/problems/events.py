@@ -64,11 +64,12 @@ def event_table(events: Events, *, errors: Floats, clients: Ints) -> Any:
     import pyarrow as pa  # slow to import
 
     sizes, dim = events.there.sum(axis=1), events.arms.shape[2]
+    arms = events.arms[events.there].reshape(sizes.sum(), dim)  # also where there are none
     columns = {
         "step": pa.array(np.arange(1, len(events) + 1)),
         "client": pa.array(clients.astype(np.int32)),
         "context": _lists(_context(events)),
-        "arms": pa.ListArray.from_arrays(_offsets(sizes), _lists(events.arms[events.there].reshape(-1, dim))),
+        "arms": pa.ListArray.from_arrays(_offsets(sizes), _lists(arms)),
         "chosen": pa.array(events.chosen.astype(np.int32)),
         "propensity": pa.array(events.propensity),
         "propensity_error": pa.array(errors),

@@ -116,6 +116,11 @@ def wrapped(text: str, *, width: int = WIDTH) -> str:
     return "\n".join(part for line in lines for part in line)
 
 
+def hanging(text: str, *, indent: int, width: int = WIDTH) -> str:
+    """Text that begins at a column, and goes on below its own beginning where it is too long for a terminal."""
+    return wrapped(text, width=width - indent).replace("\n", "\n" + " " * indent)
+
+
 def _longest_word(cells: Sequence[str]) -> int:
     return max((len(word) for cell in cells for word in cell.split()), default=0)
 
