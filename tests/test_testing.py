@@ -732,7 +732,7 @@ def drawn_anew(index: int, met: Round) -> Round:
             "raised ProblemError: round 0: means",
         ),
         (OddProblem(lambda index, met: replace(met, arms=met.arms * np.nan)), r"round 0: arms\[0, 0, 0\] is nan"),
-        (OddProblem(lambda index, met: met.arms[index]), r"round\(0\) raised AttributeError"),
+        (OddProblem(lambda index, met: met.arms[index]), r"round\(index\) must return a Round"),
         (ByHorizon(), r"round\(0\) of an instance with rounds=1 is not that of one with rounds=4"),
         (Aliasing(), r"writing into what round\(0\) returned changes the instance"),
         (Limited(), r"limits\(\) gives clients=0"),
