@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Integral
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from laconic.arrays import Bools, Floats, Ints
 from laconic.beliefs import LIMITS
-from laconic.checks import is_grid, seen
+from laconic.checks import finite_array, is_grid, seen
 from laconic.errors import InputError
 from laconic.randomness import Role, generator
 
 #: Where a belief computes in double precision; see `laconic.beliefs.Limits`.
 TIE = LIMITS["float64"].tie
+#: Rounding may take probabilities so far beyond 0 and 1.
+ROUNDED = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,16 +109,22 @@ class Choice:
     arm: int
     chances: Floats | Callable[[int], Chance] = field(repr=False)
 
-    def arm_of(self, arms: int, *, exploration: object) -> int:
-        """The arm, which is one of so many; refused where it is none."""
-        arm = int(self.arm)
-        if not 0 <= arm < arms:
-            raise InputError(f"{exploration!r} chose arm {arm} of {arms}; see check_exploration")
-        return arm
-
     def chance_of(self, arm: int) -> Chance:
         """The probability with which an arm is chosen, over all draws that there might have been."""
-        return self.chances(arm) if callable(self.chances) else Chance(float(self.chances[arm]))
+        found = self.chances(arm) if callable(self.chances) else self._listed(arm)
+        if not isinstance(found, Chance) or not -ROUNDED <= found.value <= 1.0 + ROUNDED:
+            raise InputError(f"arm {arm} has the chance {seen(found)}, which is no probability; see check_exploration")
+        return found
+
+    def _listed(self, arm: int) -> Chance:
+        """The probability of an arm where those of all arms are given."""
+        chances = finite_array("chances", self.chances, ndim=1)
+        if not arm < len(chances) or abs(chances.sum() - 1.0) > ROUNDED:
+            raise InputError(
+                f"chances are {len(chances)} numbers with the sum {chances.sum():g}, and must be one for each arm with "
+                "the sum 1; see check_exploration"
+            )
+        return Chance(float(chances[arm]))
 
     @cached_property
     def chance(self) -> Chance:
@@ -130,6 +139,16 @@ class Exploration(Protocol):
     def choose(self, shown: Shown, /) -> Choice:
         """An arm: a function of what is shown and of draws from ``shown.random()``, and of nothing else."""
         ...
+
+
+def choice_of(exploration: Exploration, shown: Shown) -> Choice:
+    """What an exploration chooses among the arms shown; refused where that is no choice, or none of them."""
+    choice: object = exploration.choose(shown)
+    if not isinstance(choice, Choice):
+        raise InputError(f"{exploration!r} gave {seen(choice)}, not Choice(arm, chances); see check_exploration")
+    if not isinstance(choice.arm, Integral) or not 0 <= choice.arm < len(shown):
+        raise InputError(f"{exploration!r} chose arm {seen(choice.arm)} of {len(shown)}; see check_exploration")
+    return choice
 
 
 def tied_with_best(mean: Floats, width: Floats, *, tie: float = TIE, there: Bools | None = None) -> Bools:
