@@ -111,25 +111,22 @@ class Choice:
 
     def chance_of(self, arm: int) -> Chance:
         """The probability with which an arm is chosen, over all draws that there might have been."""
-        found = self.chances(arm) if callable(self.chances) else self._listed(arm)
-        if not isinstance(found, Chance) or not -ROUNDED <= found.value <= 1.0 + ROUNDED:
-            raise InputError(f"arm {arm} has the chance {seen(found)}, which is no probability; see check_exploration")
-        return found
-
-    def _listed(self, arm: int) -> Chance:
-        """The probability of an arm where those of all arms are given."""
-        chances = finite_array("chances", self.chances, ndim=1)
-        if not arm < len(chances) or abs(chances.sum() - 1.0) > ROUNDED:
-            raise InputError(
-                f"chances are {len(chances)} numbers with the sum {chances.sum():g}, and must be one for each arm with "
-                "the sum 1; see check_exploration"
-            )
-        return Chance(float(chances[arm]))
+        return self.chances(arm) if callable(self.chances) else Chance(float(self.chances[arm]))
 
     @cached_property
     def chance(self) -> Chance:
         """The probability with which this arm was chosen, worked out when it is first asked for."""
-        return self.chance_of(self.arm)
+        if not callable(self.chances):
+            chances = finite_array("chances", self.chances, ndim=1)
+            if not self.arm < len(chances) or abs(chances.sum() - 1.0) > ROUNDED:
+                raise InputError(
+                    f"chances are {len(chances)} numbers with the sum {chances.sum():g}, and must be one for each arm "
+                    "with the sum 1; see check_exploration"
+                )
+        found: object = self.chance_of(self.arm)
+        if not isinstance(found, Chance) or not -ROUNDED <= found.value <= 1.0 + ROUNDED:
+            raise InputError(f"the chance of an arm is {seen(found)}, which is no probability; see check_exploration")
+        return found
 
 
 @runtime_checkable
