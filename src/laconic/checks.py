@@ -166,6 +166,8 @@ def any_array(name: str, value: object) -> NDArray[Any]:
 def real_array(name: str, value: object, *, ndim: int) -> Floats:
     """A float64 array with this many axes, its values unchecked; text, objects and complex numbers are refused."""
     array = any_array(name, value)
+    if np.ma.is_masked(value):  # what stands under a mask is no value
+        raise InputError(f"{name} has masked entries; leave out their rows, or fill them")
     if array.dtype.kind not in "biuf":
         advice = f"{name}.astype(float)" if name.isidentifier() else "numbers"
         raise InputError(f"{name} holds {array.dtype}, not real numbers; try {advice}")
@@ -207,4 +209,6 @@ def require_path(name: str, value: object) -> str:
     """The value as a path, or an error that says what was seen."""
     if not isinstance(value, str | os.PathLike):
         raise InputError(f"{name} must be the path of a file, not {seen(value)}; try {name}='data.csv'")
+    if value == "":  # an option whose variable is not set; the empty path would be the current folder
+        raise InputError(f"{name} is empty; try {name}='.' for the current folder, or a name")
     return os.fspath(value)

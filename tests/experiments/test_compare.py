@@ -326,3 +326,11 @@ def test_a_run_that_fails_is_named_and_the_others_are_kept(tmp_path: Path) -> No
 def test_a_log_in_memory_can_be_compared_on() -> None:
     log = Log(arms=np.eye(4)[None, :, :2].repeat(6, axis=0), means=np.zeros((6, 4)), noise=np.zeros(6))
     assert compare("DisLinUCB", problem=log, clients=2, seeds=1).rounds == 3
+
+
+@pytest.mark.parametrize("out", ["", 5, ["results"]], ids=repr)
+def test_an_out_that_names_no_folder_is_refused(out: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="out "):
+        compare(DisKernelUCB(), **SIZES, seeds=1, out=out)
+    assert not list(tmp_path.iterdir())

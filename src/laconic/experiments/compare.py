@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from laconic import registry
@@ -25,6 +24,7 @@ from laconic.experiments.results import Results
 from laconic.experiments.runner import Estimate, Event, Memory, Sweep, Watch, silent
 from laconic.experiments.tasks import Store, Task, tasks_of
 from laconic.limits import MOST_SEEDS
+from laconic.paths import own_path
 from laconic.problems.base import Instance, Problem
 from laconic.problems.rounds import check_round
 from laconic.runtimes import RUNTIMES
@@ -169,8 +169,9 @@ class Comparison:
         if out is None:
             yield cls(experiment, about=about, tasks=tasks, folder=None)
             return
-        with locked(Path(out)):
-            folder = Folder(Path(out), experiment=experiment)
+        path = own_path("out", out)
+        with locked(path):
+            folder = Folder(path, experiment=experiment)
             folder.begin(tasks)
             yield cls(experiment, about=about, tasks=tasks, folder=folder)
 

@@ -22,6 +22,7 @@ from laconic.exploration.shown import (
     Draws,
     Exploration,
     Shown,
+    choice_of,
     require_exploration,
     tied_with_best,
 )
@@ -46,6 +47,7 @@ __all__ = [
     "Theory",
     "Thompson",
     "Told",
+    "choice_of",
     "require_exploration",
     "tied_with_best",
 ]

@@ -11,7 +11,7 @@ import numpy as np
 from laconic.checks import require_positive, require_probability, seen
 from laconic.errors import InputError
 from laconic.exploration.greatest import UCB
-from laconic.exploration.shown import Chance, Choice, Exploration, Shown, require_exploration
+from laconic.exploration.shown import Chance, Choice, Exploration, Shown, choice_of, require_exploration
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class EpsilonFloor:
         require_probability("epsilon", self.epsilon)
 
     def choose(self, shown: Shown, /) -> Choice:
-        random, inner, arms = shown.random(), self.of.choose(shown.within()), len(shown)
+        random, inner, arms = shown.random(), choice_of(self.of, shown.within()), len(shown)
         arm = int(random.integers(arms)) if random.random() < self.epsilon else inner.arm
 
         def chance(each: int) -> Chance:

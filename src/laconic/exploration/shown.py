@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from numbers import Integral
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from laconic.arrays import Bools, Floats, Ints
 from laconic.beliefs import LIMITS
-from laconic.checks import is_grid, seen
+from laconic.checks import finite_array, is_grid, seen
 from laconic.errors import InputError
 from laconic.randomness import Role, generator
 
 #: Where a belief computes in double precision; see `laconic.beliefs.Limits`.
 TIE = LIMITS["float64"].tie
+#: Rounding may take probabilities so far beyond 0 and 1.
+ROUNDED = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,13 +109,6 @@ class Choice:
     arm: int
     chances: Floats | Callable[[int], Chance] = field(repr=False)
 
-    def arm_of(self, arms: int, *, exploration: object) -> int:
-        """The arm, which is one of so many; refused where it is none."""
-        arm = int(self.arm)
-        if not 0 <= arm < arms:
-            raise InputError(f"{exploration!r} chose arm {arm} of {arms}; see check_exploration")
-        return arm
-
     def chance_of(self, arm: int) -> Chance:
         """The probability with which an arm is chosen, over all draws that there might have been."""
         return self.chances(arm) if callable(self.chances) else Chance(float(self.chances[arm]))
@@ -120,7 +116,17 @@ class Choice:
     @cached_property
     def chance(self) -> Chance:
         """The probability with which this arm was chosen, worked out when it is first asked for."""
-        return self.chance_of(self.arm)
+        if not callable(self.chances):
+            chances = finite_array("chances", self.chances, ndim=1)
+            if not self.arm < len(chances) or abs(chances.sum() - 1.0) > ROUNDED:
+                raise InputError(
+                    f"chances are {len(chances)} numbers with the sum {chances.sum():g}, and must be one for each arm "
+                    "with the sum 1; see check_exploration"
+                )
+        found: object = self.chance_of(self.arm)
+        if not isinstance(found, Chance) or not -ROUNDED <= found.value <= 1.0 + ROUNDED:
+            raise InputError(f"the chance of an arm is {seen(found)}, which is no probability; see check_exploration")
+        return found
 
 
 @runtime_checkable
@@ -130,6 +136,16 @@ class Exploration(Protocol):
     def choose(self, shown: Shown, /) -> Choice:
         """An arm: a function of what is shown and of draws from ``shown.random()``, and of nothing else."""
         ...
+
+
+def choice_of(exploration: Exploration, shown: Shown) -> Choice:
+    """What an exploration chooses among the arms shown; refused where that is no choice, or none of them."""
+    choice: object = exploration.choose(shown)
+    if not isinstance(choice, Choice):
+        raise InputError(f"{exploration!r} gave {seen(choice)}, not Choice(arm, chances); see check_exploration")
+    if not isinstance(choice.arm, Integral) or not 0 <= choice.arm < len(shown):
+        raise InputError(f"{exploration!r} chose arm {seen(choice.arm)} of {len(shown)}; see check_exploration")
+    return choice
 
 
 def tied_with_best(mean: Floats, width: Floats, *, tie: float = TIE, there: Bools | None = None) -> Bools:

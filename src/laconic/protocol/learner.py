@@ -18,7 +18,7 @@ from laconic.arrays import Floats, Ints
 from laconic.beliefs import Belief, View, require_moderate
 from laconic.checks import finite_array, require_finite_number, require_name, seen
 from laconic.errors import InputError, UnknownDecision
-from laconic.exploration import Chance, Choice, Draws, Informed, Shown, Told
+from laconic.exploration import Chance, Choice, Draws, Informed, Shown, Told, choice_of
 from laconic.growing import first_appearances
 from laconic.protocol.history import History
 from laconic.protocol.persistent import Group, Map
@@ -179,8 +179,8 @@ class Learner:
         distinct = number if is_new else np.unique(number, return_index=True)[1]  # equal arms are scored once
         view = self.belief.view(checked[distinct]) if view is None else view.of(distinct)
         shown = self._shown(view, number)
-        choice = self.plan.exploration.choose(shown)
-        arm = choice.arm_of(len(checked), exploration=self.plan.exploration)
+        choice = choice_of(self.plan.exploration, shown)
+        arm = int(choice.arm)
         decision = Decision(
             id=self._next_id(),
             arm=arm,

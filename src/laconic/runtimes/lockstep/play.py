@@ -15,7 +15,7 @@ from laconic.algorithms import Algorithm
 from laconic.arrays import Floats, Ints
 from laconic.beliefs import SMALL_FACTOR, Belief, ExactBelief
 from laconic.errors import InputError
-from laconic.exploration import UCB, Fixed, Greedy, tied_with_best
+from laconic.exploration import UCB, Fixed, Greedy, choice_of, tied_with_best
 from laconic.problems.base import Instance, Round
 from laconic.protocol.plan import Plan
 from laconic.protocol.wire import EXACT
@@ -199,8 +199,9 @@ class Fleet:
         picked = np.zeros(last - first, dtype=np.int64)
         for row, client in enumerate(range(first, last)):
             there, columns = arms.columns(client)
-            choice = self.plan.exploration.choose(seen.shown(row, columns, address=(self.seed, client, index)))
-            picked[row] = there[choice.arm_of(len(there), exploration=self.plan.exploration)]
+            shown = seen.shown(row, columns, address=(self.seed, client, index))
+            choice = choice_of(self.plan.exploration, shown)
+            picked[row] = there[choice.arm]
             if self.recorder.chances is not None:
                 self.recorder.chances.note(index * self.clients + client, choice.chance)
         return picked
