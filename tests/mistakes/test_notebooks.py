@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from laconic import Cosine, compare
-from laconic.report.notebook import Bar, is_notebook
+from laconic.report.bar import Bar, is_notebook
 
 PROBLEM = Cosine(dim=2, arms=3)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from laconic.experiments.runner import Advanced, Begun, Event, Finished, Started, Watch, silent
-from laconic.report.notebook import Bar, is_notebook
+from laconic.report.bar import Bar, is_notebook
 
 
 def usual_watch() -> Watch:
