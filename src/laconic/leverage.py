@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from laconic.arrays import Bools, Floats, Ints
-from laconic.beliefs.limits import LIMITS
+from laconic.beliefs.precision import LIMITS
 from laconic.growing import first_appearances
 from laconic.kernels import Kernel
 from laconic.linalg import pivoted_cholesky

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn, Protocol
 import numpy as np
 
 from laconic.arrays import Floats, Ints
-from laconic.beliefs.limits import LIMITS, Limits
+from laconic.beliefs.precision import LIMITS, Limits
 from laconic.errors import InputError, KernelError, RemoteProtocolError
 from laconic.kernels import Kernel
 

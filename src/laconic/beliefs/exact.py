@@ -13,7 +13,7 @@ import numpy as np
 from laconic.arrays import Floats, Ints
 from laconic.beliefs.contract import Belief, BeliefBase, View, column_squares, weighted
 from laconic.beliefs.finite import FiniteBelief
-from laconic.beliefs.limits import LIMITS, Limits
+from laconic.beliefs.precision import LIMITS, Limits
 from laconic.beliefs.reading import expect_bounded, expect_shapes, expect_usable, length
 from laconic.errors import InputError, RemoteProtocolError
 from laconic.growing import GrowingPoints, collapsed

@@ -11,7 +11,7 @@ import numpy as np
 from laconic.arrays import Floats
 from laconic.beliefs.contract import BeliefBase, View, column_squares, weighted
 from laconic.beliefs.embeddings import Embedding, NystromEmbedding
-from laconic.beliefs.limits import LIMITS, Limits
+from laconic.beliefs.precision import LIMITS, Limits
 from laconic.beliefs.reading import expect_bounded, expect_shapes, expect_usable, length
 from laconic.beliefs.sums import DOUBLE, SINGLE, Statistics, Sums, expect_sums
 from laconic.canonical import known_parts

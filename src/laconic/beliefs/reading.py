@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from laconic.arrays import Floats
-from laconic.beliefs.limits import require_moderate
+from laconic.beliefs.precision import require_moderate
 from laconic.checks import MOST
 from laconic.errors import InputError, KernelError, RemoteProtocolError
 from laconic.kernels import Kernel

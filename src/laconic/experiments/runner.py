@@ -18,7 +18,7 @@ from laconic.experiments.results import Results, Row
 from laconic.experiments.tasks import Store, Task
 from laconic.runtimes.jobs import Engine
 from laconic.runtimes.needs import Need
-from laconic.runtimes.running import run
+from laconic.runtimes.one_run import run
 from laconic.runtimes.trace import Run
 
 TIMING = "timing"  # the part of a sweep that is made of smaller runs

@@ -22,8 +22,8 @@ from laconic.protocol.codec import Codec
 from laconic.protocol.difference import difference
 from laconic.protocol.digests import Held
 from laconic.protocol.history import Growing64
+from laconic.protocol.known_points import Library, PointTable
 from laconic.protocol.learner import ArmIds, Decision, Learner
-from laconic.protocol.library import Library, PointTable
 from laconic.protocol.messages import Down, Install, Merged, Payload, Up, Welcome
 from laconic.protocol.outcome import Outcome, Work
 from laconic.protocol.parcels import Libraries, packed

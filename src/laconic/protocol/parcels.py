@@ -17,7 +17,7 @@ import numpy as np
 from laconic.arrays import Floats, Ints
 from laconic.errors import RemoteProtocolError
 from laconic.growing import keys
-from laconic.protocol.library import Library, PointTable
+from laconic.protocol.known_points import Library, PointTable
 from laconic.protocol.wire import Wire
 
 #: The names of a parcel's arrays: points in each form, then the numbers of those that are known.

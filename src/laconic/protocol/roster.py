@@ -10,7 +10,7 @@ from typing import Any
 from laconic.beliefs import Belief
 from laconic.checks import require_positive, require_whole
 from laconic.protocol.history import NO_CHAIN, Growing64, History
-from laconic.protocol.library import PointTable
+from laconic.protocol.known_points import PointTable
 from laconic.protocol.messages import BLANK, Down, Hello, Label, Payload
 from laconic.protocol.parcels import Libraries
 from laconic.protocol.persistent import Group, Map, changed

@@ -23,7 +23,7 @@ from laconic.errors import InputError, LocalProtocolError, ProtocolError, Remote
 from laconic.protocol import alone, together
 from laconic.protocol.difference import difference
 from laconic.protocol.history import History, agreeing
-from laconic.protocol.library import PointTable
+from laconic.protocol.known_points import PointTable
 from laconic.protocol.messages import (
     BLANK,
     Ask,

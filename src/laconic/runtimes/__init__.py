@@ -1,6 +1,6 @@
 """Runtimes: what moves messages between clients and server."""
 
-from laconic.runtimes.running import RUNTIMES, run
+from laconic.runtimes.one_run import RUNTIMES, run
 from laconic.runtimes.trace import Run
 
 __all__ = ["RUNTIMES", "Run", "run"]

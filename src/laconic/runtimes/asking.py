@@ -20,8 +20,8 @@ from laconic.growing import first_appearances
 from laconic.kernels import as_kernel
 from laconic.problems.base import Instance, Round
 from laconic.problems.rounds import check_round
+from laconic.protocol.known_points import PointTable
 from laconic.protocol.ledger import Ledger
-from laconic.protocol.library import PointTable
 from laconic.protocol.messages import NothingNew, Payload, Upload
 from laconic.protocol.parcels import Libraries, packed
 from laconic.runtimes.trace import Run

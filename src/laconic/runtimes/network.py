@@ -14,8 +14,8 @@ from laconic.errors import LaconicError
 from laconic.protocol.client import Client
 from laconic.protocol.codec import Codec
 from laconic.protocol.digests import Held
+from laconic.protocol.known_points import PointTable
 from laconic.protocol.ledger import Direction, Ledger
-from laconic.protocol.library import PointTable
 from laconic.protocol.messages import Digested, Down, Up
 from laconic.protocol.outcome import BuildOnce, Outcome, Work
 from laconic.protocol.plan import Plan

@@ -10,7 +10,7 @@ from laconic.algorithms import DisLinUCB, Random
 from laconic.checks import require_whole
 from laconic.problems.base import Instance, Problem, Round
 from laconic.problems.rounds import check_round
-from laconic.runtimes.running import run
+from laconic.runtimes.one_run import run
 from laconic.testing.wording import Subject, same
 
 

@@ -14,7 +14,7 @@ from laconic.errors import RemoteProtocolError
 from laconic.protocol import parcels
 from laconic.protocol.digests.digest import Addressed, Built, Digest, Held, Incoming, Reader
 from laconic.protocol.history import History, chained
-from laconic.protocol.library import Library
+from laconic.protocol.known_points import Library
 from laconic.protocol.messages import Payload
 from laconic.protocol.shapes import Layout
 

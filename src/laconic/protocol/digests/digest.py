@@ -14,7 +14,7 @@ from laconic.beliefs import Belief, View
 from laconic.errors import LocalProtocolError
 from laconic.exploration import Told
 from laconic.protocol.history import History
-from laconic.protocol.library import Library
+from laconic.protocol.known_points import Library
 from laconic.protocol.messages import Digested, Payload
 from laconic.protocol.parcels import Libraries
 from laconic.protocol.shapes import Layout

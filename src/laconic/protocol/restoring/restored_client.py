@@ -13,8 +13,8 @@ from laconic.errors import InputError, RemoteProtocolError
 from laconic.protocol.client import Client
 from laconic.protocol.digests import Built, Held
 from laconic.protocol.history import History
+from laconic.protocol.known_points import Library
 from laconic.protocol.learner import Waiting
-from laconic.protocol.library import Library
 from laconic.protocol.messages import Up
 from laconic.protocol.outcome import Outcome, build_alone
 from laconic.protocol.persistent import Group, Map

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from laconic import Cosine, Gaussian, LaconicUCB
 from laconic.growing import keys
 from laconic.protocol.digests import AllPoints, Atoms, Digest
-from laconic.protocol.library import Library, PointTable
+from laconic.protocol.known_points import Library, PointTable
 from laconic.runtimes.network import Network
 
 POINTS = np.array([[0.0, 1.0], [2.0, 3.0], [-0.0, 1.0], [4.0, 5.0], [6.0, 7.0]])
