@@ -89,7 +89,7 @@ class GrowingRows:
 
     def _moved(self, size: int, width: int) -> _Shared:
         """Memory of their own for rows that will be so many."""
-        buffer = np.empty((max(size + size // 2, 4), width))  # many are short, and what is spare adds up
+        buffer = np.empty((max(2 * size, 4), width))
         if self.size:
             buffer[: self.size] = self.values
         self.shared.filled = max(self.shared.filled, size)  # a longer version exists, though elsewhere

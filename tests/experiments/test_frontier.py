@@ -153,7 +153,7 @@ def test_what_cannot_run_is_refused_before_anything_does(tmp_path: Path) -> None
         frontier("cosine", clients=0)
     with pytest.raises(InputError, match="did you mean cosine"):
         frontier("cosin")
-    with pytest.raises(InputError, match="processes"):
+    with pytest.raises(InputError, match="jobs must be"):
         frontier("cosine", jobs=0)
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="cannot make"):

@@ -117,7 +117,7 @@ def test_a_home_is_found_by_every_problem_that_has_a_file(tmp_path: Path, monkey
     monkeypatch.setenv("HOME", str(tmp_path))
     np.savez(tmp_path / "log.npz", arms=np.zeros((4, 2, 3)), means=np.zeros((4, 2)), noise=np.zeros(4))
     assert Recorded("~/log.npz").log.steps == 4
-    with pytest.raises(ProblemError, match=f"{tmp_path}/log.parquet cannot be read"):
+    with pytest.raises(ProblemError, match=f"there is no file '{tmp_path}/log.parquet'"):
         Replay("~/log.parquet")
 
 

@@ -52,8 +52,12 @@ class Proxy:
         while not self.is_closed:
             try:
                 near, _ = self._listener.accept()
+            except OSError:
+                continue
+            try:
                 far = socket.create_connection(self._target)
             except OSError:
+                near.close()
                 continue
             with self._lock:
                 self._open |= {near, far}

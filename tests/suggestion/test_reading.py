@@ -73,7 +73,7 @@ def test_a_recorded_log_is_a_problem_and_no_sample(tmp_path: Path) -> None:
         ({"a": [1, 2], "b": [3, 4]}, "y", r"no column 'y'; it has a, b"),
         ({"a": [1, 2], "word": ["x", "y"]}, None, "column word holds words"),
         ({"a": [1.0, float("nan")], "b": [1, 2]}, None, "nan"),
-        ({"a": [1.0, 1e200], "b": [1, 2]}, None, r"column a is 1e\+200 in row 2"),
+        ({"a": [1.0, 1e200], "b": [1, 2]}, None, r"column a is '?1e\+200"),
         ({"a": [1.0], "b": [1.0]}, None, "two points or more"),
         ({"a": [1.0, 1.0], "b": [2.0, 2.0]}, None, "are the same"),
         ({"a": [1.0, 2.0], "reward": [2.0, 2.0]}, None, "all 2 rewards are 2"),

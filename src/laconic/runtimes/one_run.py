@@ -73,8 +73,8 @@ def run(
     play = RUNTIMES[runtime]
     how: dict[str, Any] = {"rounds": rounds, "seed": seed, "progress": progress}
     how |= {"log": True} if log else {}
-    require_kernel(algorithm, check_round(instance.round(0), index=0, clients=clients, dim=instance.dim))
     with one_set_of_threads():
+        require_kernel(algorithm, check_round(instance.round(0), index=0, clients=clients, dim=instance.dim))
         if isinstance(algorithm, AskServer):  # here, so that no runtime asks which algorithm it plays
             return asked(play, algorithm, instance, clients=clients, **how)
         return play(algorithm, instance, clients=clients, **how)
