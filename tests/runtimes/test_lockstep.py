@@ -264,7 +264,8 @@ def test_tails_of_all_clients_predict_what_the_tail_of_each_predicts(
             assert picked[client] == own.argmax()
             assert index[client].max() == pytest.approx(own.max(), abs=1e-12)
             tail.append(belief.view(arms[client]).at(int(picked[client])), float(rewards[client]))
-        new, news = together.learnt(batch, prediction, picked, first=0, rewards=rewards)
+        made = together.count + 1
+        new, news = together.learnt(batch, prediction, picked, first=0, rewards=rewards, own=made)
         together.commit(new, news, first=0, count=clients)
         np.testing.assert_allclose(together.log_det, [tail.news.log_det for tail in apart], atol=1e-12)
 

@@ -119,9 +119,9 @@ class Fleet:
             points, rewards = self.plan.rounded(round_.arms[self._numbers[first:last], picked], rewards)
             batch, prediction = self._looked_at(points, first, last, alpha=exploring.alpha)
             column = np.zeros_like(picked)
-        new, news = self.tails.learnt(batch, prediction, column, first=first, rewards=rewards)
-        own: Any = self.lengths[first:last] + 1
-        fires = np.flatnonzero(self.plan.trigger.fires(replace(news, own=own)))
+        own = self.lengths[first:last] + 1
+        new, news = self.tails.learnt(batch, prediction, column, first=first, rewards=rewards, own=own)
+        fires = np.flatnonzero(self.plan.trigger.fires(news))
         acted = int(fires[0]) + 1 if len(fires) else last - first
         if points is None:
             self._remember(round_, picked[:acted], rewards[:acted], first)

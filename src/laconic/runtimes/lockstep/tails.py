@@ -80,9 +80,12 @@ class Tails:
         return self.belief.information + self.log_det[first:last] + self.residual[first:last]
 
     def learnt(
-        self, scores: Scores | Narrowed, prediction: Prediction, column: Ints, *, first: int, rewards: Floats
+        self, scores: Scores | Narrowed, prediction: Prediction, column: Ints, *, first: int, rewards: Floats, own: Ints
     ) -> tuple[NewPoints, News]:
-        """What clients from ``first`` on would add with these rewards, and the news that their triggers would see."""
+        """What clients from ``first`` on would add with these rewards, and the news that their triggers would see.
+
+        ``own`` says how many observations each has made by then.
+        """
         chosen, last = scores.chosen(column), first + len(rewards)
         pivot = 1.0 + one_each(prediction.signal, column)
         s = np.sqrt(pivot)
@@ -98,6 +101,7 @@ class Tails:
             "log_det": self.log_det[first:last] + np.log(pivot),
             "variance": self.variance[first:last] + chosen.signal + chosen.residual,
             "residual": self.residual[first:last] + chosen.residual,
+            "own": own,
         }
         return new, News(**news)
 
