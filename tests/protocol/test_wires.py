@@ -151,3 +151,11 @@ def test_a_plan_rounds_to_the_wire_of_its_phase() -> None:
         Plan(belief=EXACT, trigger=Every(3), phases=(ShareData(FloatWire("float16")),), confidence=Fixed(1.0))
     with pytest.raises(InputError, match="wire cannot be"):
         DisKernelUCB(wire="int4")
+
+
+def test_minus_zero_travels_as_zero_as_both_are_one_point() -> None:
+    wire = Int8Wire(ranges=1.0)
+    points, _ = wire.rounded(np.array([[-0.0, 5.0]]), np.zeros(1), kernel=None, lam=1.0)
+    assert wire.form_of(points).tolist() == [2]  # beyond its range it goes in 32 bits, which tell −0 from 0
+    assert not np.signbit(points).any()
+    assert not np.signbit(wire.unpacked(2, np.array([[-0.0, 5.0]], dtype=np.float32))).any()

@@ -16,6 +16,7 @@ from laconic.exploration.confidence import (
 from laconic.exploration.greatest import UCB, Greedy
 from laconic.exploration.mixed import EpsilonFloor, Softmax
 from laconic.exploration.shown import (
+    NOT_KNOWN,
     TIE,
     Chance,
     Choice,
@@ -29,6 +30,7 @@ from laconic.exploration.shown import (
 from laconic.exploration.thompson import Thompson
 
 __all__ = [
+    "NOT_KNOWN",
     "TIE",
     "UCB",
     "Chance",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -96,6 +97,10 @@ class Chance:
     error: float = 0.0
 
 
+#: The probability of a choice that was made where nobody told it.
+NOT_KNOWN = Chance(math.nan)
+
+
 @dataclass(frozen=True, eq=False)
 class Choice:
     """An arm, and with which probability each arm is chosen.
@@ -124,6 +129,8 @@ class Choice:
                     "with the sum 1; see check_exploration"
                 )
         found: object = self.chance_of(self.arm)
+        if found is NOT_KNOWN:
+            return NOT_KNOWN
         if not isinstance(found, Chance) or not -ROUNDED <= found.value <= 1.0 + ROUNDED:
             raise InputError(f"the chance of an arm is {seen(found)}, which is no probability; see check_exploration")
         return found

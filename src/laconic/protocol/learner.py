@@ -5,7 +5,6 @@ It knows no messages. What others know reaches it as a new belief, by `adopt`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from laconic.arrays import Floats, Ints
 from laconic.beliefs import Belief, View, require_moderate
 from laconic.checks import finite_array, require_finite_number, require_name, seen
 from laconic.errors import InputError, UnknownDecision
-from laconic.exploration import Chance, Choice, Draws, Informed, Shown, Told, choice_of
+from laconic.exploration import NOT_KNOWN, Chance, Choice, Draws, Informed, Shown, Told, choice_of
 from laconic.growing import first_appearances
 from laconic.protocol.history import History
 from laconic.protocol.persistent import Group, Map
@@ -57,7 +56,7 @@ class Waiting:
 
 
 #: The choice of a decision of which only the point is known.
-UNKNOWN = Choice(0, lambda _: Chance(math.nan))
+UNKNOWN = Choice(0, lambda _: NOT_KNOWN)
 
 
 @dataclass(frozen=True, eq=False)

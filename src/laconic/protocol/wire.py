@@ -147,7 +147,7 @@ class Int8Wire:
         if far.any():
             finer = self._on_grid(points[far], 32767)
             still = _far(points[far], finer, kernel=kernel, lam=lam) | self._beyond(points[far])
-            finer[still] = _single("point", points[far][still])
+            finer[still] = _single("point", points[far][still]) + 0.0  # −0 and 0 are one point, and have one identity
             X[far] = finer
         return X, _rounded_rewards(rewards, lam=lam)
 
@@ -175,7 +175,7 @@ class Int8Wire:
         if not 0 <= form < len(FORM_TYPES) or array.dtype != FORM_TYPES[form]:
             raise RemoteProtocolError(f"points of form {form} came as {array.dtype}")
         if form == 2:
-            return array.astype(np.float64)
+            return np.asarray(array.astype(np.float64) + 0.0)
         if (array == np.iinfo(array.dtype).min).any():  # no grid has it, so it could not be sent on as it is
             raise RemoteProtocolError(f"a coordinate of {np.iinfo(array.dtype).min} steps, which no rounding gives")
         return np.asarray(array.astype(np.float64) * self._steps[LEVELS[form]] + 0.0)

@@ -11,6 +11,7 @@ import signal
 import socket
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -131,12 +132,26 @@ class Processes:
         try:
             with joblib.parallel_config(backend="loky", n_jobs=self.slots, inner_max_num_threads=1):
                 parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs")
-                yield from parallel(work(task, place, item, parent) for place, item in enumerate(items))
+                with _stopped_quietly(
+                    parallel(work(task, place, item, parent) for place, item in enumerate(items))
+                ) as ends:
+                    yield from ends
         except Exception as error:
             explained = _explained(error)
             if explained is None:
                 raise
             raise explained from None
+
+
+@contextmanager
+def _stopped_quietly(results: Any) -> Iterator[Iterator[Any]]:
+    """Results as they come; when no more are wanted joblib warns of what it cancels, which is what was asked for."""
+    try:
+        yield (each for each in results)
+    finally:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message=".*still being processed by the workers", category=UserWarning)
+            results.close()
 
 
 @dataclass(frozen=True)
