@@ -150,7 +150,7 @@ messages = st.one_of(
         payload=payloads,
         whole=st.booleans(),
     ),
-    st.builds(NothingNew, version=numbers),
+    st.builds(NothingNew, known=numbers),
     st.builds(SetAside, reason=texts, final=st.booleans()),
     st.builds(Refused, reason=texts, plan=st.binary(max_size=9)),
 )

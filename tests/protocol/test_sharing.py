@@ -222,7 +222,7 @@ def test_a_flush_alone_is_answered_at_once_with_what_others_have_or_with_nothing
     federation.deliver_up(0)
     answer = federation.down[0][0]
     assert isinstance(answer, NothingNew)
-    assert answer.version == BLANK.number
+    assert answer.known == 1
     federation.drain()
     assert federation.clients[0].state is ClientState.IDLE
     federation.act(1)
@@ -230,6 +230,94 @@ def test_a_flush_alone_is_answered_at_once_with_what_others_have_or_with_nothing
     federation.drain()
     assert len(federation.known(1)) == 2
     assert federation.clients[1].session.held == Label(0, 2)
+    federation.check_quiet()
+
+
+def answered() -> Federation:
+    """Client 0 has asked, as its trigger fired, and the answer is on its way."""
+    federation = Federation(LONE, members=2)
+    federation.act(1)
+    federation.flush(1)
+    federation.deliver_up(1)
+    federation.act_until_request(0)
+    federation.deliver_up(0)
+    return federation
+
+
+def crossing() -> Federation:
+    """Client 0 flushes while the answer to what it asked for before is on its way."""
+    federation = answered()
+    federation.act(0)
+    federation.flush(0)
+    return federation
+
+
+def test_a_flush_is_not_over_when_what_was_asked_for_before_it_is_answered() -> None:
+    federation = crossing()
+    federation.deliver_down(0)
+    client = federation.clients[0]
+    assert client.session.held != BLANK
+    assert federation.member(0).known < client.session.goal == client.count
+    assert client.session.flushing
+    federation.drain()
+    assert not client.session.flushing
+    assert federation.member(0).known == client.count
+    federation.check_quiet()
+
+
+def test_a_flush_while_work_is_under_way_goes_up_when_that_is_done() -> None:
+    federation = answered()
+    federation.slow.add(0)
+    federation.deliver_down(0)
+    federation.act(0)
+    federation.flush(0)
+    assert not federation.up[0]
+    federation.finish(0)
+    federation.slow.clear()
+    assert federation.clients[0].session.flushing
+    federation.drain()
+    assert not federation.clients[0].session.flushing
+    assert federation.member(0).known == federation.clients[0].count
+    federation.check_quiet()
+
+
+def test_a_flush_is_not_over_when_an_earlier_one_is_answered_late_or_again() -> None:
+    federation = Federation(LONE, members=2)
+    client = federation.clients[0]
+    federation.act(0)
+    federation.flush(0)
+    federation.deliver_up(0)
+    answer = federation.down[0][0]
+    federation.act(0)
+    federation.flush(0)
+    for message in (federation.take("down", 0), answer):
+        federation.to_client(0, message)
+        assert client.session.flushing
+        assert client.state is ClientState.WAITING
+    assert len(federation.up[0]) == 1, "it asks no third time"
+    federation.drain()
+    assert not client.session.flushing
+    federation.check_quiet()
+
+
+def test_a_flush_that_went_up_and_was_lost_goes_up_again() -> None:
+    federation = crossing()
+    federation.reconnect(0)
+    federation.drain()
+    assert not federation.clients[0].session.flushing
+    assert federation.member(0).known == federation.clients[0].count
+    federation.check_quiet()
+
+
+def test_a_client_restored_between_a_flush_and_its_answer_still_waits_for_it() -> None:
+    federation = crossing()
+    federation.deliver_down(0)
+    client = federation.restart(0)
+    assert client.session.flushing
+    federation.greet(0)
+    federation.drain()
+    assert not client.session.flushing
+    assert federation.member(0).known == client.count
     federation.check_quiet()
 
 

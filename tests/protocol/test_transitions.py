@@ -94,7 +94,7 @@ def fresh(kind: type, federation: Federation, client: Client) -> Message:
         Digested: lambda: Digested(
             base=held.number, version=epoch.number, covered=known, clients=3, length=3, raw=True, payload=points
         ),
-        NothingNew: lambda: NothingNew(version=held.number),
+        NothingNew: lambda: NothingNew(known=known),
         SetAside: lambda: SetAside(reason="nonsense"),
         Refused: lambda: Refused(reason="full"),
         Request: lambda: Request(epoch=epoch),

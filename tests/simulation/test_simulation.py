@@ -78,6 +78,7 @@ FOUND_BY = {
     "leave out without telling": 14,
     "count an upload twice": 3,
     "refer to what was lost": 20,
+    "take an earlier answer": 94,
 }
 
 

@@ -21,8 +21,6 @@ from laconic import limits
 from laconic.cli.options import number, whole
 
 MOST_SECONDS = 600.0
-#: Seconds in which the last messages of agents reach the coordinator.
-ARRIVING = 10.0
 LACONIC = [sys.executable, "-c", "from laconic.cli import main; main()"]
 
 
@@ -74,28 +72,19 @@ class _Demo:
 
     def run(self) -> dict[str, Any]:
         """Play it all, and what came of it."""
+        from laconic.cli.status import fetched
+
         with self._coordinator() as where:
             try:
                 for number in range(self._agents):
                     self._start(number, where["address"])
                 self._follow(where["address"])
-                found = self._at_coordinator(where["http"])
+                found = fetched(where["http"])
             finally:
                 for process in self._processes.values():
                     process.kill()
                     process.communicate()
         return self._summary(found)
-
-    def _at_coordinator(self, http: str) -> dict[str, Any]:
-        """How the coordinator stands, once it has all or nothing more comes: last messages may be on their way yet."""
-        from laconic.cli.status import fetched
-
-        until = time.monotonic() + ARRIVING
-        while True:
-            found: dict[str, Any] = fetched(http)
-            if found["observations"] >= self._agents * self._rounds or time.monotonic() > until:
-                return found
-            time.sleep(0.1)
 
     @contextmanager
     def _coordinator(self) -> Iterator[dict[str, str]]:

@@ -116,7 +116,6 @@ def serve(turn: Turn) -> None:
         if not _lacks(turn.hub, member, upto=upto):
             if turn.hub.asks[number]:
                 _answered(turn, number)
-                turn.tell(number, NothingNew(version=member.held.number))
         elif not stays and digest.due(turn.hub.log, turn.hub.edition, base=member.base):
             if turn.hub.owed is None:
                 turn.change(owed=turn.hub.log)
@@ -141,6 +140,9 @@ def _lacks(hub: Hub, member: Member, *, upto: int) -> bool:
 
 
 def _answered(turn: Turn, number: int) -> None:
+    """A member waits no longer. Who flushed is told so, as what was sent may have been on its way before."""
+    if turn.hub.asks.get(number, False):
+        turn.tell(number, NothingNew(known=turn.hub.members[number].known))
     turn.change(asks=turn.hub.asks.without(number))
 
 

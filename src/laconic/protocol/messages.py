@@ -100,7 +100,8 @@ class Part(Message, frozen=True, eq=False, tag=4):
 class Upload(Message, frozen=True, eq=False, tag=5):
     """Up: my observations from number ``first`` on; with ``ask``, send me what others have learnt.
 
-    An ask stays open until there is something to send; a ``flush`` is answered at once.
+    An ask stays open until there is something to send; a ``flush`` is answered at once, by what there is to send and by
+    NothingNew after that.
     """
 
     first: Number
@@ -199,9 +200,9 @@ class Digested(Message, frozen=True, eq=False, tag=22):
 
 
 class NothingNew(Message, frozen=True, eq=False, tag=23):
-    """Down: your flush arrived, and nobody else has learnt anything since ``version``."""
+    """Down: your flush arrived: I have your first ``known`` observations, and sent before this what I had for you."""
 
-    version: Number
+    known: Number
 
 
 class SetAside(Message, frozen=True, eq=False, tag=24):

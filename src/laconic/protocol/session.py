@@ -71,6 +71,7 @@ class Wants(Enum):
     NOTHING = "nothing"
     ASK = "ask"  # its trigger fired
     FLUSH = "flush"  # somebody called flush
+    ANSWER = "answer"  # the flush went up on this link, by itself; it is over when the server says what it has
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,13 +150,18 @@ class Session:
     covered: int = 0  # how many own observations, from the first on, the belief held has
     sent: int = 0  # how many went up by themselves
     wants: Wants = Wants.NOTHING
-    goal: int = 0  # a flush is over when the belief has this many own observations
+    goal: int = 0  # a flush is over when the belief, or alone the server, has this many own observations
     sync: OwnSync | None = None
     latest: Label = BLANK  # the newest sync that it was asked to on this link
     owed: Down | None = None  # the message whose work is under way
     seen: int = 0  # how many own observations there were when that work began
     inbox: tuple[Down, ...] = ()  # what came meanwhile
     greetings: int = 0  # how many since it was started, so that a greeting that comes twice is known
+
+    @property
+    def flushing(self) -> bool:
+        """Whether a flush is not over."""
+        return self.wants in (Wants.FLUSH, Wants.ANSWER)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +187,8 @@ class Adopted:
 
 def greet(s: Session, own: Own, _: None = None) -> Step:
     """A link is up: say who this is and what it holds, once no work is under way that would change that."""
-    s = changed(s, state=ClientState.GREETING, inbox=(), greetings=s.greetings + 1)
+    wants = Wants.FLUSH if s.flushing else s.wants  # what went up before may be lost
+    s = changed(s, state=ClientState.GREETING, inbox=(), greetings=s.greetings + 1, wants=wants)
     return Step(s, send=(_hello(s, own),) if s.owed is None else ())
 
 
@@ -238,13 +245,13 @@ def _asking(s: Session, own: Own) -> Step:
     waiting = changed(s, state=ClientState.WAITING)
     if not s.alone:
         return Step(waiting, send=(Request(epoch=s.held),))
-    upload = Upload(first=s.sent, payload=own.observations(s.sent), ask=True, flush=s.wants is Wants.FLUSH)
-    return Step(changed(waiting, sent=own.count), send=(upload,))
+    upload = Upload(first=s.sent, payload=own.observations(s.sent), ask=True, flush=s.flushing)
+    return Step(changed(waiting, sent=own.count, wants=Wants.ANSWER if s.flushing else s.wants), send=(upload,))
 
 
 def _settled(s: Session, own: Own) -> Step:
     """Idle, unless something is wanted."""
-    if s.owed is not None:
+    if s.owed is not None or s.wants is Wants.ANSWER:
         return Step(s)
     if s.wants is Wants.NOTHING and own.fires:
         s = changed(s, wants=Wants.ASK)
@@ -330,9 +337,10 @@ def digested(s: Session, own: Own, m: Digested) -> Step:
 
 
 def nothing_new(s: Session, own: Own, m: NothingNew) -> Step:
-    """A flush arrived, and there is nothing to send back."""
+    """A flush arrived; an earlier one than what is waited for if the server has not all that it was about."""
     _require_exchange(s, m, alone=True)
-    return _settled(changed(s, wants=Wants.NOTHING), own)
+    flushed = s.flushing and m.known < s.goal
+    return _settled(s if flushed else changed(s, wants=Wants.NOTHING), own)
 
 
 def set_aside(s: Session, own: Own, m: SetAside) -> Step:
@@ -374,8 +382,8 @@ def contributed(s: Session, own: Own, sync: OwnSync) -> Step:
 
 def adopted(s: Session, own: Own, m: Adopted) -> Step:
     """A new belief is installed."""
-    flushed = s.wants is Wants.FLUSH and (s.sent if s.alone else m.covered) < s.goal
-    wants = Wants.FLUSH if flushed else Wants.NOTHING
+    # Alone, a digest does not end a flush: it may answer what was asked for before.
+    flushed = s.flushing and (s.alone or m.covered < s.goal)
     s = changed(
         s,
         held=m.held,
@@ -384,7 +392,7 @@ def adopted(s: Session, own: Own, m: Adopted) -> Step:
         sent=max(s.sent, m.covered),
         sync=None,
         owed=None,
-        wants=wants,
+        wants=s.wants if flushed else Wants.NOTHING,
     )
     return _settled(s, own) if s.state in _SETTLED else _greeting(s, own)
 

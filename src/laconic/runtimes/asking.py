@@ -90,7 +90,7 @@ def _weighed(run: Run, shown: _Shown) -> tuple[Ledger, Ints]:
         reward = shown.wire.packed_rewards(shown.rewards[index][client, arm : arm + 1])
         answer = Upload(first=index, payload=Payload(values={"rewards": reward}), ask=False)
         ledger.record(shown.uploads[index][client], direction="up", client=client)
-        ledger.record(NothingNew(version=int(shown.places[index][client, arm])), direction="down", client=client)
+        ledger.record(NothingNew(known=int(shown.places[index][client, arm])), direction="down", client=client)
         if run.used is None or run.used[step]:  # a reward that is not known is not sent
             ledger.record(answer, direction="up", client=client)
         sent[step] = ledger.total.scalars

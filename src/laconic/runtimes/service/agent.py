@@ -29,7 +29,7 @@ from laconic.protocol.messages import Up
 from laconic.protocol.outcome import Outcome, Work
 from laconic.protocol.plan import Plan
 from laconic.protocol.restoring import restore_client
-from laconic.protocol.session import ClientState, Wants
+from laconic.protocol.session import ClientState
 from laconic.runtimes.service.background import background
 from laconic.runtimes.service.diary import Diary, Entry
 from laconic.runtimes.service.joining import Joining, described_plan
@@ -443,7 +443,7 @@ TABLE, TIMES = "algorithm", "decisions"
 
 
 def _is_flushed(client: Client) -> bool:
-    return client.session.wants is not Wants.FLUSH
+    return not client.session.flushing
 
 
 def _check_times(group_commit: float, forget_after: float) -> None:

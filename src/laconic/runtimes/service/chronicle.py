@@ -162,8 +162,10 @@ class Chronicle:
             self._paper += WIDE * new * (self._plan.belief.dim + 1)
             self._paper += self._paper_bytes(atoms, points=atoms, clients=hub.clients)
             self._answer(name, message.version, size, "points" if message.raw else f"{atoms} atoms")
-        elif isinstance(message, NothingNew):
-            self._answer(name, message.version, size, "nothing new")
+        elif isinstance(message, NothingNew) and name in self._asked:  # and no digest went before it
+            number = hub.numbers.get(name or "")
+            held = 0 if number is None else hub.members[number].held.number
+            self._answer(name, held, size, "nothing new")
 
     def _begin(self, name: str | None, message: Ask) -> None:
         number, fired, members, before = self._begun

@@ -10,6 +10,7 @@ from laconic.protocol.outcome import Outcome
 from laconic.protocol.records import Begun, Installed
 from laconic.protocol.roster import Hub, Status
 from laconic.protocol.server import Sends, Server
+from laconic.protocol.session import ClientState, Session
 from laconic.testing.simulation.estimates import Points, predicted, weighted
 from laconic.testing.simulation.failure import require
 from laconic.testing.simulation.journal import Journal
@@ -87,6 +88,16 @@ def check_numbers(node: ClientNode, journal: Journal) -> None:
         gap, size = np.abs(a - b), max(1.0, float(np.abs(b).max()))
         told = f"{node.name}: {name} differ by {float(gap.max()):.2g} from those of its {len(y)} points"
         require((gap <= c * size).all(), told)
+
+
+def check_flush(node: ClientNode, before: Session, journal: Journal) -> None:
+    """When a flush is over, the server has every observation that was made before it; who leaves gives it up."""
+    client = node.running
+    if not before.flushing or client.session.flushing or client.state is ClientState.OUTSIDE:
+        return
+    own = client.learner.history.rewards[: before.goal].tolist()
+    lacked = set(own) - journal.reached(client.session.held)
+    require(not lacked, f"{node.name}: a flush is over, and the server lacks {len(lacked)} of {len(own)} observations")
 
 
 def check_step(node: ClientNode, before: Label, client: Client, *, known: bool) -> None:

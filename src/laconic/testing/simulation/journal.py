@@ -195,6 +195,11 @@ class Journal:
             self.versions[label] = _beginning(logged, length)
         return self.versions[label]
 
+    def reached(self, label: Label) -> set[float]:
+        """The observations that a server had in a log, or that are in the belief of a label."""
+        logged = (each for one in self.logs.values() for each in one.log.rewards.tolist())
+        return {*logged, *self.held(label).honest}
+
     def mark(self, label: Label) -> int | None:
         """The hash that holders of a label agree on who know all observations as they are; None where there is none."""
         if self.plan.digest is None or label == BLANK:

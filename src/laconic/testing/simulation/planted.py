@@ -1,4 +1,4 @@
-"""Ten bugs to plant in the protocol and in what runs it: a simulation that does not find them does not look."""
+"""Eleven bugs to plant in the protocol and in what runs it: a simulation that does not find them does not look."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from laconic.protocol.parcels import Libraries
 from laconic.protocol.records import Reborn
 from laconic.protocol.roster import Turn
 from laconic.protocol.server import Server
-from laconic.protocol.session import ClientState
+from laconic.protocol.session import ClientState, Local, Wants
 from laconic.tail import Tail
 from laconic.testing.simulation.nodes import Node
 from laconic.testing.simulation.world import World
@@ -164,6 +164,18 @@ def leave_out_silently() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def take_an_earlier_answer() -> Iterator[None]:
+    """A client takes any digest that comes after its flush went up for the answer to it."""
+
+    def hasty(s: session.Session, own: session.Own, m: session.Adopted) -> session.Step:
+        return session.adopted(replace(s, wants=Wants.NOTHING) if s.wants is Wants.ANSWER else s, own, m)
+
+    ways = {way: each for way, each in session.TRANSITIONS.items() if way[1] is Local.ADOPTED}
+    with patch.dict(session.TRANSITIONS, {way: replace(each, handler=hasty) for way, each in ways.items()}):
+        yield
+
+
 #: Each bug, and the algorithm on which it is looked for.
 BUGS: Mapping[str, tuple[Callable[[], AbstractContextManager[None]], str]] = {
     "forget a record": (forget_a_record, "DisKernelUCB"),
@@ -176,4 +188,5 @@ BUGS: Mapping[str, tuple[Callable[[], AbstractContextManager[None]], str]] = {
     "count an upload twice": (count_an_upload_twice, "LaconicUCB"),
     "refer to what was lost": (refer_to_what_was_lost, "LaconicUCB"),
     "leave out without telling": (leave_out_silently, "ApproxDisKernelUCB"),
+    "take an earlier answer": (take_an_earlier_answer, "DisKernelUCB alone"),
 }

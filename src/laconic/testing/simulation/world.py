@@ -163,7 +163,7 @@ class World:
     ) -> Outcome[Up]:
         """Let an event happen at a client, check what must hold, and put its effects in line."""
         client = node.running
-        before, held, version = node.state, client.session.held, client.held
+        before, session, held, version = node.state, client.session, client.session.held, client.held
         try:
             outcome = call(client)
         except LaconicError:
@@ -175,6 +175,7 @@ class World:
             self.say(f"client {node.name} dropped it: {outcome.dropped}")
         if not node.hostile:
             invariants.check_step(node, held, client, known=self.went_back)
+            invariants.check_flush(node, session, self.journal)
             if client.session.held != held:
                 self.say(f"client {node.name} is in {_label(client.session.held)}{_made_of(client, version)}")
                 invariants.check_mark(node, self.journal)
