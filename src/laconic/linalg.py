@@ -287,7 +287,7 @@ class GrowingFactor:
         rows = self.size - last.start
         # rows that a longer factor added to the last block are none of this one's
         own = last.diagonal if last.filled == rows else last.diagonal[:rows, :rows]
-        return float(sum((block.diagonal.trace() for block in full), own.trace()))
+        return float(sum((block.diagonal.trace() for block in full), np.add.reduce(own.diagonal())))
 
     def diagonal(self) -> Floats:
         """The diagonal entries of L."""

@@ -146,7 +146,7 @@ class ExactBelief(BeliefBase):
         new_sums[rows] += sums
         gram = self.kernel(self.points, self.points) if self.gram is None else self.gram
         matrix = gram.copy()
-        matrix.flat[:: len(gram) + 1] += self.lam / new_counts
+        matrix.reshape(-1)[:: len(gram) + 1] += self.lam / new_counts
         L = lower_cholesky(matrix, ridge=self.lam)
         return ExactBelief(
             kernel=self.kernel,

@@ -160,8 +160,8 @@ def tied_with_best(mean: Floats, width: Floats, *, tie: float = TIE, there: Bool
     index, size = mean + width, np.abs(mean) + width
     if there is not None:
         index, size = np.where(there, index, -np.inf), np.where(there, size, 0.0)
-    margin = tie * size.max(axis=-1, keepdims=True)
-    return np.asarray(index >= index.max(axis=-1, keepdims=True) - margin)
+    margin = tie * np.maximum.reduce(size, axis=-1, keepdims=True)
+    return np.asarray(index >= np.maximum.reduce(index, axis=-1, keepdims=True) - margin)
 
 
 def require_exploration(exploration: object, *, name: str = "exploration") -> None:

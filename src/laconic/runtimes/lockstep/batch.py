@@ -1,10 +1,13 @@
-"""What passes between the belief's scores of many clients' arms and their tails."""
+"""What passes between the belief's scores of many clients' arms and their tails.
+
+Most of these are made at every step, so that they are tuples, which take a third of the time to make.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,8 +21,7 @@ def one_each(values: Floats, column: Ints) -> Floats:
     return np.asarray(values[np.arange(len(column)), column])
 
 
-@dataclass(frozen=True, eq=False)
-class Scores:
+class Scores(NamedTuple):
     """What belief says of the arms of clients a … b: a leading axis of length 1 where all share the same points."""
 
     points: Floats  # (w or 1, A, d)
@@ -74,8 +76,7 @@ class Narrowed:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Chosen:
+class Chosen(NamedTuple):
     """What belief says of one point a client."""
 
     points: Floats  # (w, d)
@@ -108,8 +109,7 @@ class Exploring:
     all: bool = False
 
 
-@dataclass(frozen=True, eq=False)
-class Prediction:
+class Prediction(NamedTuple):
     """μ and the signal part of σ² of the arms of some clients, with their tails.
 
     An arm that cannot win may have an upper bound of its signal, with which it still cannot.
@@ -121,8 +121,7 @@ class Prediction:
     known: Callable[[int], Floats]  # of one client, what its tail takes from the covariance of the columns
 
 
-@dataclass(frozen=True, eq=False)
-class NewPoints:
+class NewPoints(NamedTuple):
     """Points that clients have just learnt the rewards of, one a client."""
 
     scores: Chosen

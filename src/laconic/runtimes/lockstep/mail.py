@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -15,8 +15,7 @@ from laconic.protocol.messages import Payload
 MOST_HASHES = 2**24
 
 
-@dataclass(frozen=True, eq=False)
-class Mail:
+class Mail(NamedTuple):
     """One payload a client: client i has ``payload(kind_of[i])``.
 
     It says what would cross a wire, not what it holds: only shapes and control fields count. ``shape`` names what all

@@ -58,12 +58,17 @@ class Members:
             random=lambda: self.random(client),
         )
 
-    def since(self, first: Ints) -> tuple[Ints, Ints]:
-        """The observations that each client has from its number ``first`` on: clients, ascending, and their numbers."""
-        counts = self.lengths - first
-        if counts.max(initial=0) <= 1:  # as after every interaction
-            clients = counts.nonzero()[0]
-            return clients, first[clients]
+    def since(self, first: Ints, counts: Ints) -> tuple[Floats, Floats]:
+        """The ``counts`` observations that each client has from its number ``first`` on, clients ascending."""
+        clients = counts.nonzero()[0]
+        if len(clients) == 1 and counts[at := int(clients[0])] == 1:  # as after every interaction: a slice costs less
+            new = slice(first[at], first[at] + 1)
+            return self.points[at, new], self.rewards[at, new]
+        places = self.places(first, counts)
+        return self.points[places], self.rewards[places]
+
+    def places(self, first: Ints, counts: Ints) -> tuple[Ints, Ints]:
+        """Where these are: clients, ascending, and their numbers."""
         clients = np.repeat(np.arange(len(self)), counts)
         within = np.arange(len(clients)) - np.repeat(np.cumsum(counts) - counts, counts)
         return clients, within + first[clients]

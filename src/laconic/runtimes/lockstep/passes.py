@@ -58,8 +58,9 @@ def spread_alike(phase: Phase, merged: Any, count: int) -> Mail:
 
 def gather_data(phase: ShareData, members: Members) -> tuple[SharedData, Mail]:
     """All new points by one look at the histories."""
-    new, counts = members.since(members.covered), members.lengths - members.covered
-    payload = Payload(values={"points": members.points[new], "rewards": members.rewards[new]})
+    counts = members.lengths - members.covered
+    points, rewards = members.since(members.covered, counts)
+    payload = Payload(values={"points": points, "rewards": rewards})
     merged = SharedData(payload, clients=np.arange(len(members)), counts=counts, wire=phase.wire)
     if isinstance(phase.wire, FloatWire):
         return merged, Mail.of_points(counts, dim=members.draft.dim, dtype=phase.wire.dtype)
@@ -119,7 +120,7 @@ def absorb_data(phase: ShareData, members: Members, merged: SharedData) -> Belie
 
 def gather_dictionary(phase: AgreeOnDictionary, members: Members) -> tuple[Payload, Mail]:
     """The variances of all histories at once; each client draws for itself."""
-    known = members.since(np.zeros_like(members.lengths))
+    known = members.places(np.zeros_like(members.lengths), members.lengths)
     variance = np.zeros(members.rewards.shape)
     variance[known] = variances(members.installed, members.points[known])
     kept = np.zeros(variance.shape, dtype=bool)
@@ -133,8 +134,8 @@ def gather_dictionary(phase: AgreeOnDictionary, members: Members) -> tuple[Paylo
 def gather_statistics(phase: ShareStatistics, members: Members) -> tuple[Payload, Mail]:
     """One sum over the points of all, instead of a sum of sums."""
     first = members.covered if phase.source == "tail" else np.zeros_like(members.covered)
-    used, counts = members.since(first), members.lengths - first
-    merged = packed(Statistics.of(members.draft.coordinates, members.points[used], members.rewards[used]))
+    counts = members.lengths - first
+    merged = packed(Statistics.of(members.draft.coordinates, *members.since(first, counts)))
     shapes = {name: array.shape for name, array in merged.values.items()}
     each = Payload(values=hollow(shapes), control=dict.fromkeys(merged.control, 0.0))
     return merged, Mail.same(each, len(members), extra=members.beyond_narrow(counts))

@@ -121,7 +121,7 @@ class Fleet:
             column = np.zeros_like(picked)
         own = self.lengths[first:last] + 1
         new, news = self.tails.learnt(batch, prediction, column, first=first, rewards=rewards, own=own)
-        fires = np.flatnonzero(self.plan.trigger.fires(news))
+        fires = np.asarray(self.plan.trigger.fires(news)).nonzero()[0]
         acted = int(fires[0]) + 1 if len(fires) else last - first
         if points is None:
             self._remember(round_, picked[:acted], rewards[:acted], first)

@@ -50,13 +50,14 @@ class Postmaster:
             if is_last and not phase.shows_points:
                 parts = parts.hashed(members.lengths - members.covered)
             self._count(parts, Part(label, number, 0, NOTHING), "up", extra=upto)
-            members = members.drafting(run.absorb(phase, members, merged))
+            draft = run.absorb(phase, members, merged)
             results = run.spread(phase, merged, clients)
             if is_last:
                 self._count(results, Install(label, 0, clients, NOTHING), "down", extra=upto)
             else:
                 self._count(results, Merged(label, number, NOTHING), "down", extra=None)
-        return sound(members.draft)
+                members = members.drafting(draft)
+        return sound(draft)
 
     def _bare(self, message: Request | Ask, first: int, last: int) -> Sizes:
         """The same message, which carries nothing, of clients ``first`` … ``last``."""
