@@ -8,12 +8,7 @@ suite states, as the defaults of the two versions may differ.
 from __future__ import annotations
 
 import dataclasses
-import io
 import json
-import subprocess
-import sys
-import tarfile
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,31 +16,20 @@ from typing import Annotated, Any
 
 import typer
 
+from benchmarks.alike import compared
 from benchmarks.beside import BesideSmall, Sweep
 from benchmarks.cases import RunCase
 from benchmarks.suite import Benchmark, suite
-from benchmarks.threads import environment
+from benchmarks.versions import HERE, answered, parts, unpacked
 
 app = typer.Typer(add_completion=False)
-HERE = Path(__file__).resolve().parents[1]
 
-#: What a child runs; it knows no more of laconic than both versions have.
-CHILD = """
-import dataclasses, json, sys, time
-import laconic
-from laconic.runtimes import run
-
-def made(table):
-    kind = getattr(laconic, table["name"])
-    known = {field.name for field in dataclasses.fields(kind)}
-    stated = {key: value for key, value in table.items() if key in known}
-    return kind(**{key: made(value) if isinstance(value, dict) else value for key, value in stated.items()})
-
-case = json.loads(sys.argv[1])
-algorithm, problem = made(case["algorithm"]), made(case["problem"])
+#: A run that is timed.
+SCRIPT = """
+algorithm, problem = made(given["algorithm"]), made(given["problem"])
 run(algorithm, problem, clients=2, rounds=2, seed=0)  # imports
 begun = time.process_time()
-run(algorithm, problem, clients=case["clients"], rounds=case["rounds"], seed=0)
+run(algorithm, problem, clients=given["clients"], rounds=given["rounds"], seed=0)
 print(time.process_time() - begun)
 """
 
@@ -71,13 +55,17 @@ def main(
     repeat: Annotated[int, typer.Option(min=1, help="How often each version runs; the least counts.")] = 5,
     limit: Annotated[float, typer.Option(help="Exit with 1 where a ratio is above this.")] = 1.10,
     quick: Annotated[bool, typer.Option("--quick", help="Toy sizes: does everything run?")] = False,
+    results: Annotated[
+        bool, typer.Option("--results", help="Compare what many small runs come to instead; exit with 1 if any differ.")
+    ] = False,
 ) -> None:
     """Print the CPU seconds of every run of the suite, then and now, and their ratio."""
     chosen = _chosen(only or [""])
-    with tempfile.TemporaryDirectory() as folder:
-        _unpack(revision, Path(folder))
+    with unpacked(revision) as folder:
+        if results:
+            raise typer.Exit(int(not compared(folder, quick=quick)))
         typer.echo(f"{'':28} {'then s':>9} {'now s':>9} {'ratio':>6}   CPU, least of {repeat}, against {revision}")
-        worst = max(_shown(_paired(case, Path(folder), repeat=repeat, quick=quick)) for case in chosen)
+        worst = max(_shown(_paired(case, folder, repeat=repeat, quick=quick)) for case in chosen)
     raise typer.Exit(int(worst > limit))
 
 
@@ -112,43 +100,14 @@ def _cases(benchmark: Benchmark) -> Iterator[RunCase]:
 
 def _paired(case: RunCase, earlier: Path, *, repeat: int, quick: bool) -> Pair:
     table = json.dumps(_table(case, quick=quick))
-    both = [(_cpu(table, earlier), _cpu(table, HERE)) for _ in range(repeat)]
+    both = [tuple(float(answered(SCRIPT, table, each)) for each in (earlier, HERE)) for _ in range(repeat)]
     then, now = zip(*both, strict=True)
     return Pair(case.name, then, now)
 
 
 def _table(case: RunCase, *, quick: bool) -> dict[str, Any]:
     clients, rounds = case.quick if quick else (case.clients, case.rounds)
-    return {"algorithm": _parts(case.algorithm), "problem": _parts(case.problem), "clients": clients, "rounds": rounds}
-
-
-def _parts(value: Any) -> dict[str, Any]:
-    """Numbers, words and the kernel of a value, as a table; its other parts are those that a version has by itself."""
-    found: dict[str, Any] = {"name": type(value).__name__}
-    for field in dataclasses.fields(value):
-        part = getattr(value, field.name)
-        if field.name == "kernel":
-            found["kernel"] = _parts(part)
-        elif isinstance(part, int | float | str):
-            found[field.name] = part
-    return found
-
-
-def _cpu(table: str, checkout: Path) -> float:
-    env = environment(threads=1) | {"PYTHONPATH": str(checkout / "src")}
-    answer = subprocess.run(
-        [sys.executable, "-c", CHILD, table], check=True, stdout=subprocess.PIPE, text=True, env=env
-    )
-    return float(answer.stdout)
-
-
-def _unpack(revision: str, folder: Path) -> None:
-    """Write that commit's files to a folder."""
-    packed = subprocess.run(["git", "-C", str(HERE), "archive", revision, "src"], stdout=subprocess.PIPE, check=False)
-    if packed.returncode:
-        raise typer.BadParameter(f"git has no commit {revision!r} here")
-    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
-        archive.extractall(folder, filter="data")
+    return {"algorithm": parts(case.algorithm), "problem": parts(case.problem), "clients": clients, "rounds": rounds}
 
 
 if __name__ == "__main__":

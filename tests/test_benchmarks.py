@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from benchmarks import against
+from benchmarks import against, alike
 from benchmarks.__main__ import app
 from benchmarks.blas import factor, gaussian, solve
 from benchmarks.cases import ScheduleFloor
@@ -15,6 +15,7 @@ from benchmarks.floor import Product, Solve, round_work, sync_work
 from benchmarks.result import Result, Target
 from benchmarks.schedule import schedule_of
 from benchmarks.suite import suite
+from benchmarks.versions import HERE
 from laconic import (
     Algorithm,
     ApproxDisKernelUCB,
@@ -139,9 +140,12 @@ def test_bare_routines_compute_what_their_names_say() -> None:
     np.testing.assert_allclose(K, np.exp(A))
 
 
-@pytest.mark.skipif(
-    not (against.HERE / ".git").exists(), reason="an earlier commit comes from the repository's history"
+with_history = pytest.mark.skipif(
+    not (HERE / ".git").exists(), reason="an earlier commit comes from the repository's history"
 )
+
+
+@with_history
 def test_a_commit_is_compared_with_an_earlier_one_on_the_same_settings() -> None:
     answer = CliRunner().invoke(against.app, ["HEAD", "--only", "dislin", "--quick", "--repeat", "1", "--limit", "1e9"])
     assert answer.exit_code == 0
@@ -149,6 +153,24 @@ def test_a_commit_is_compared_with_an_earlier_one_on_the_same_settings() -> None
     then, now, ratio = map(float, line.split()[1:])
     assert "HEAD" in heading
     assert ratio == pytest.approx(now / then, rel=0.1)
+
+
+@with_history
+def test_what_runs_come_to_is_compared_with_an_earlier_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alike, "PROBLEMS", (Catalogue(),))
+    answer = CliRunner().invoke(against.app, ["HEAD", "--results", "--quick"])
+    assert answer.exit_code == 0
+    assert answer.stdout.splitlines()[-1] == "0 of 37 runs differ: none"
+    assert "DisKernelUCB                     9       0   1.000 … 1.000" in answer.stdout
+
+
+def test_runs_that_come_to_something_else_are_told_with_the_first_step_at_which_they_do() -> None:
+    then = {"choices": [0, 1, 2], "syncs": [2], "scalars": 8, "messages": 4, "regret": 1.0, "bytes": 100}
+    case = {"algorithm": {"name": "DisLinUCB", "D": 5.0}, "problem": {"name": "Cosine"}, "seed": 1}
+    assert alike.Twice(case, then, {**then, "regret": 1.0 + 1e-12, "bytes": 50}).differences == []
+    other = alike.Twice(case, then, {**then, "choices": [0, 2, 2], "syncs": [], "regret": 1.5})
+    assert other.differences == ["choices", "syncs", "regret"]
+    assert str(other).startswith("choices, syncs, regret differ, first at step 1: ")
 
 
 def test_a_commit_that_git_does_not_have_is_refused() -> None:
