@@ -8,6 +8,7 @@ import numpy as np
 
 from laconic.arrays import Floats
 from laconic.beliefs import ExactBelief
+from laconic.growing import keys
 from laconic.runtimes.lockstep.continuing import continues
 from laconic.runtimes.lockstep.shadow import Prefixes, Shadow
 
@@ -81,9 +82,44 @@ class Lines:
         self._lines = [line for line, _ in kept]
         return kept
 
+    def together(self, belief: ExactBelief, others: Iterable[ExactBelief]) -> bool:
+        """Whether a belief and others are of one line."""
+        line = self._lines[self._number(belief)]
+        return all(line.has(other) for other in others)
+
     def _number(self, belief: ExactBelief) -> int:
         for at, line in enumerate(self._lines):
             if line.has(belief):
                 return at
         self._lines.append(Line(belief))
         return len(self._lines) - 1
+
+
+class AtHand:
+    """The features that tails have of their points, so that beliefs that learn these need not compute them again."""
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+        self._known: dict[bytes, tuple[ExactBelief, Floats]] = {}  # of a point, its features and under which belief
+
+    def begin_round(self) -> None:
+        """Forget what tails had."""
+        self._known = {}
+
+    def note(self, belief: ExactBelief, points: Floats, features: Floats) -> None:
+        """Keep a belief's features of some points, a row each."""
+        self._known |= {identity: (belief, row) for identity, row in zip(keys(points), features, strict=True)}
+
+    def columns(self, belief: ExactBelief, X: Floats) -> Floats | None:
+        """The first features of the rows of X under a belief, a column each; None when one of them is not known."""
+        found = []
+        for identity in keys(X):
+            known = self._known.get(identity)
+            if known is None:  # as arms are, mostly
+                return None
+            found.append(known)
+        olders = {id(older): older for older, _ in found}
+        if not found or not self._lines.together(belief, olders.values()):
+            return None
+        shortest = min(belief.factor.size, *(len(row) for _, row in found))
+        return np.ascontiguousarray(np.array([row[:shortest] for _, row in found]).T)

@@ -8,7 +8,7 @@ handed to the client when it has something to exchange, or waits for an answer: 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -29,7 +29,7 @@ from laconic.runtimes.lockstep.continuing import continues, shortened, shortened
 from laconic.runtimes.lockstep.exact_tail import ExactTail, ExactTails
 from laconic.runtimes.lockstep.exact_tail import turn as turn_exact
 from laconic.runtimes.lockstep.lazy import most_clients, pays, screened
-from laconic.runtimes.lockstep.lines import Line, Lines
+from laconic.runtimes.lockstep.lines import AtHand, Line, Lines
 from laconic.runtimes.lockstep.lone_tails import QuickTail, Seen, turn
 from laconic.runtimes.lockstep.scores import MOST_FEATURES
 from laconic.runtimes.lockstep.sights import Look, Sight, sight_of
@@ -44,12 +44,15 @@ class LoneFleet:
     """All clients of a run, each with a belief and a tail of its own."""
 
     def __init__(self, plan: Plan, *, clients: int, seed: int, recorder: Recorder) -> None:
+        self._lines = Lines()  # of exact beliefs
+        self._at_hand = AtHand(self._lines)
+        if isinstance(plan.belief, ExactBelief):
+            plan = replace(plan, belief=replace(plan.belief, at_hand=self._at_hand.columns))
         self.network = Network(plan, clients=clients, seed=seed, ledger=recorder.ledger, strict=True)
         self.plan, self.clients, self.seed, self.recorder = plan, clients, seed, recorder
         self._alpha = _fixed_alpha(plan)
         self._unreported: dict[int, Unreported] = {number: Unreported([], []) for number in self.network.clients}
         self._sights: dict[int, tuple[Belief, Sight]] = {}  # of beliefs, by their ids
-        self._lines = Lines()  # of exact beliefs
         self._newest: Belief | None = None  # the finite belief that was installed last, and may be again
 
     def play_round(self, index: int, round_: Round) -> NDArray[np.int32]:
@@ -109,6 +112,7 @@ class LoneFleet:
         if self._alpha is None:
             return {}
         turns: dict[int, Turn] = {}
+        self._at_hand.begin_round()
         for line, numbers in self._lines.sorted(self._exact_beliefs()):
             if not pays(line.longest, arms) or line.shadow is None:
                 continue
@@ -131,6 +135,7 @@ class LoneFleet:
         if not isinstance(tail, ExactTail):
             tail = ExactTail.of(tail)
             learner.tail = cast(Any, tail)  # it predicts and learns as a tail does
+        self._at_hand.note(tail.exact, tail.points, tail.features)
         return tail
 
     def _decided_in_line(
@@ -214,6 +219,8 @@ class LoneFleet:
     def _learn(self, number: int, client: Client, turn: Turn) -> None:
         """Let a client's tail learn, and the client itself when there is something to exchange."""
         turn.learn()
+        if isinstance(turn.tail, ExactTail):
+            self._at_hand.note(turn.tail.exact, turn.seen.x[None], turn.seen.v[None])
         unreported = self._unreported[number]
         unreported.points.append(turn.seen.x)
         unreported.rewards.append(turn.reward)
