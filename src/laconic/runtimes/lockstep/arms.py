@@ -59,7 +59,7 @@ class Arms:
         if self.first_equal is None:
             return there
         once = self.first_equal[clients] == np.arange(self.arms.shape[1])
-        return once if there is None else once & there
+        return np.asarray(once if there is None else once & there)
 
     def columns(self, client: int) -> tuple[Ints, Ints]:
         """The arms that a client has, and where each of them is scored."""

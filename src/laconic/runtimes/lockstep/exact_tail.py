@@ -22,7 +22,15 @@ class ExactTail(Noted):
     """What `laconic.tail.Tail` says on an exact belief, by J = H⁻¹: c = J cov(u, x), σ² −= ‖c‖² and μ += c·ρ."""
 
     def __init__(
-        self, belief: ExactBelief, *, points: Floats, features: Floats, J: Floats, pulls: Floats, news: News, fresh: News
+        self,
+        belief: ExactBelief,
+        *,
+        points: Floats,
+        features: Floats,
+        J: Floats,
+        pulls: Floats,
+        news: News,
+        fresh: News,
     ) -> None:
         super().__init__(belief, news=news, fresh=fresh)
         self.exact, self.J, self.pulls = belief, J, pulls

@@ -71,7 +71,9 @@ class Lazy:
             screen = self._screen = self._made(belief, tails, first, last, exploring)
         return None if screen is None else screen.scored(tails, first, last, exploring)
 
-    def _made(self, belief: ExactBelief, tails: TailsOfSome, first: int, last: int, exploring: ExploringOf) -> Screen | None:
+    def _made(
+        self, belief: ExactBelief, tails: TailsOfSome, first: int, last: int, exploring: ExploringOf
+    ) -> Screen | None:
         """Bounds of the arms of these clients and of those after them."""
         if self._shadow is None or self._shadow.belief is not belief:
             self._shadow = Shadow.of(belief, self._shadow)
@@ -89,7 +91,7 @@ def pays(belief: ExactBelief, arms: Arms) -> bool:
 
 def most_clients(belief: ExactBelief, arms: Arms) -> int:
     """Of how many clients bounds are made at a time."""
-    return max(MOST_VALUES // (belief.factor.size * arms.arms.shape[1]), 1)
+    return max(MOST_VALUES // (belief.factor.size * int(arms.arms.shape[1])), 1)
 
 
 def screened(

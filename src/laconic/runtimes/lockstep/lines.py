@@ -54,7 +54,7 @@ class Line:
         return Prefixes(np.array([belief.factor.size for belief in beliefs]), solutions)
 
     def _solve(self, fresh: dict[int, ExactBelief]) -> None:
-        """Find a = (K + λ diag(1/c))⁻¹ȳ of beliefs: under the factor of the longest, as zeros stay where one has no rows."""
+        """Find a = (K + λ diag(1/c))⁻¹ȳ of beliefs, all by one factor: where one has no rows, zeros stay zeros."""
         if not fresh:
             return
         columns = np.zeros((self.longest.factor.size, len(fresh)))

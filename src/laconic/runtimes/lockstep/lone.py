@@ -131,10 +131,9 @@ class LoneFleet:
     def _exact_tail(self, number: int) -> ExactTail:
         """The tail of a client, brought into the form for batches."""
         learner = self.network.clients[number].learner
-        tail: Any = learner.tail
-        if not isinstance(tail, ExactTail):
-            tail = ExactTail.of(tail)
-            learner.tail = cast(Any, tail)  # it predicts and learns as a tail does
+        known: Any = learner.tail
+        tail = known if isinstance(known, ExactTail) else ExactTail.of(known)
+        learner.tail = cast(Any, tail)  # it predicts and learns as a tail does
         self._at_hand.note(tail.exact, tail.points, tail.features)
         return tail
 
