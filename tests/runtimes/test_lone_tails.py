@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laconic import Gaussian
-from laconic.beliefs import ExactBelief, FiniteBelief, LinearEmbedding, NystromEmbedding, Statistics
+from laconic.beliefs import ExactBelief, FiniteBelief, LinearEmbedding, NystromEmbedding, Statistics, View
+from laconic.runtimes.lockstep.exact_tail import ExactTail
 from laconic.runtimes.lockstep.lone_tails import QuickTail
 from laconic.tail import Tail
 
@@ -21,6 +22,14 @@ def belief(rank: int, *, seed: int) -> FiniteBelief:
     return empty.with_statistics(sums)
 
 
+def assert_same_tails(quick: QuickTail | ExactTail, tail: Tail, view: View) -> None:
+    for mine, expected in zip(quick.predict(view), tail.predict(view), strict=True):
+        np.testing.assert_allclose(mine, expected, rtol=1e-8, atol=1e-9)
+    for a, b in ((quick.news, tail.news), (quick.fresh, tail.fresh)):
+        assert a.sums() == pytest.approx(b.sums(), rel=1e-8, abs=1e-9)
+    assert quick.information == pytest.approx(tail.information)
+
+
 @given(rank=st.integers(1, 12), before=st.integers(0, 6), after=st.integers(1, 90), seed=st.integers(0, 99))
 def test_a_quick_tail_predicts_and_reports_what_a_tail_does(rank: int, before: int, after: int, seed: int) -> None:
     draw = np.random.default_rng(seed)
@@ -33,12 +42,7 @@ def test_a_quick_tail_predicts_and_reports_what_a_tail_does(rank: int, before: i
         x, y = draw.normal(size=(1, 2)), float(draw.normal())
         for each in (tail, quick):
             each.append(each.belief.view(x), y)
-    view = tail.belief.view(draw.normal(size=(7, 2)))
-    for mine, expected in zip(quick.predict(view), tail.predict(view), strict=True):
-        np.testing.assert_allclose(mine, expected, rtol=1e-8, atol=1e-9)
-    for a, b in ((quick.news, tail.news), (quick.fresh, tail.fresh)):
-        assert a.sums() == pytest.approx(b.sums(), rel=1e-8, abs=1e-9)
-    assert quick.information == pytest.approx(tail.information)
+    assert_same_tails(quick, tail, tail.belief.view(draw.normal(size=(7, 2))))
 
 
 def test_a_quick_tail_never_has_many_more_rows_than_coordinates() -> None:

@@ -30,6 +30,8 @@ SLACK = 1.25
 
 #: The features of the rows of X as far as somebody has them at hand, a column each; None when one is not known.
 KnownFeatures = Callable[[Floats], Floats | None]
+#: The same under a belief, as far as its first rows at least.
+KnownUnder = Callable[["ExactBelief", Floats], Floats | None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +54,8 @@ class ExactBelief(BeliefBase):
     weights: Floats = field(default_factory=lambda: np.empty(0))  # L⁻¹ȳ
     growth: tuple[int, ...] = ()  # rows added at each step, so that a saved belief is rebuilt to the last bit
     gram: Floats | None = None  # K, kept while only counts change
+    #: where one process has many clients, features that some of them have, for all beliefs that grow from this one
+    at_hand: KnownUnder | None = field(default=None, repr=False)
 
     @classmethod
     def empty(cls, *, kernel: Kernel, lam: float, dim: int, dtype: str = "float64") -> ExactBelief:
@@ -62,7 +66,8 @@ class ExactBelief(BeliefBase):
 
     def _emptied(self) -> ExactBelief:
         """The same belief before any data."""
-        return ExactBelief.empty(kernel=self.kernel, lam=self.lam, dim=self.dim, dtype=self.factor.dtype.name)
+        blank = ExactBelief.empty(kernel=self.kernel, lam=self.lam, dim=self.dim, dtype=self.factor.dtype.name)
+        return blank if self.at_hand is None else replace(blank, at_hand=self.at_hand)
 
     @property
     def points(self) -> Floats:
@@ -109,7 +114,7 @@ class ExactBelief(BeliefBase):
 
     def view(self, X: Floats, *, cross: Floats | None = None) -> View:
         """What the belief says of X; ``cross`` is the kernel of its points with X, if at hand, and is overwritten."""
-        V = self.factor.solve(self._cast(self.kernel(self.points, X) if cross is None else cross))
+        V = self._solved(X) if cross is None else self.factor.solve(self._cast(cross))
         signal = np.maximum(self.kernel.diag(X) - column_squares(V), 0.0) / self.lam
         return View(points=X, features=V, mean=weighted(self.weights, V), signal=signal, residual=np.zeros(len(X)))
 
@@ -159,6 +164,7 @@ class ExactBelief(BeliefBase):
             weights=solve_lower(L, new_sums / new_counts),
             growth=(len(gram),),
             gram=gram,
+            at_hand=self.at_hand,
         )
 
     def _rebuilt(self, X: Floats, counts: Floats, sums: Floats) -> ExactBelief:
@@ -176,9 +182,13 @@ class ExactBelief(BeliefBase):
             belief = belief._appended(X[part], counts[part], sums[part], known)
         return belief
 
-    def _solved(self, X: Floats, known: KnownFeatures | None) -> Floats:
+    def _solved(self, X: Floats, known: KnownFeatures | None = None) -> Floats:
         """L⁻¹k(X), from the features at hand as far as they go."""
-        columns = None if known is None else known(X)
+        columns = None
+        if known is not None:
+            columns = known(X)
+        elif self.at_hand is not None:
+            columns = self.at_hand(self, X)
         if columns is None:
             return self.factor.solve(self._cast(self.kernel(self.points, X)))
         done = len(columns)

@@ -53,6 +53,14 @@ class Arms:
         """(N, A) the column in which each arm is scored, one for all that are the same point; None: each in its own."""
         return self.index if self.index is not None else self.first_equal
 
+    def first_there(self, clients: slice | list[int]) -> Bools | None:
+        """Which arms of some clients are there, of equal ones the first only; None where all are and all differ."""
+        there = None if self.mask is None else self.mask[clients]
+        if self.first_equal is None:
+            return there
+        once = self.first_equal[clients] == np.arange(self.arms.shape[1])
+        return np.asarray(once if there is None else once & there)
+
     def columns(self, client: int) -> tuple[Ints, Ints]:
         """The arms that a client has, and where each of them is scored."""
         there = np.arange(self.arms.shape[1]) if self.mask is None else np.flatnonzero(self.mask[client])

@@ -108,6 +108,10 @@ class Exploring:
     there: Bools | None = None  # (w, A)
     all: bool = False
 
+    def of(self, first: int, last: int) -> Exploring:
+        """The part of some clients, where α is one for all."""
+        return Exploring(self.alpha, None if self.there is None else self.there[first:last], all=self.all)
+
 
 class Prediction(NamedTuple):
     """μ and the signal part of σ² of the arms of some clients, with their tails.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from laconic.arrays import Floats
+from laconic.arrays import Floats, Ints
 from laconic.beliefs import ExactBelief, View
 from laconic.beliefs.contract import column_squares, weighted
 from laconic.growing import key
@@ -59,5 +59,16 @@ def continued(belief: ExactBelief, view: View) -> View:
 def shortened(belief: ExactBelief, view: View) -> View:
     """The view of a belief from that of a newer one that continues it: the first rows of the features are its own."""
     V = view.features[: belief.factor.size]
-    signal = np.maximum(belief.kernel.diag(view.points) - column_squares(V), 0.0) / belief.lam
-    return replace(view, features=V, mean=weighted(belief.weights, V), signal=signal)
+    return replace(view, features=V, mean=weighted(belief.weights, V), signal=_signal(belief, view.points, V))
+
+
+def shortened_each(belief: ExactBelief, view: View, rows: Ints) -> View:
+    """The view of beliefs of which this one continues all: each point's has so many rows, and zeros after them."""
+    V = view.features
+    shortest = int(rows.min(initial=len(V)))
+    V[shortest:][np.arange(shortest, len(V))[:, None] >= rows] = 0.0
+    return replace(view, features=V, mean=weighted(belief.weights, V), signal=_signal(belief, view.points, V))
+
+
+def _signal(belief: ExactBelief, X: Floats, V: Floats) -> Floats:
+    return np.maximum(belief.kernel.diag(X) - column_squares(V), 0.0) / belief.lam

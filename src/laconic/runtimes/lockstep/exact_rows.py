@@ -53,6 +53,21 @@ class Some:
     explained: Floats  # (f, k)
 
 
+def beyond_by(bounds: Bounds, points: Floats, c: Floats, rho: Floats, *, counts: Floats) -> Beyond:
+    """What tails of k points change for the arms that they have c of; ``counts`` are the largest of each client."""
+    kernel, lam, rounding = bounds.shadow.belief.kernel, bounds.shadow.belief.lam, bounds.shadow.rounding
+    most = np.sqrt(bounds.prior.max(axis=1))
+    own = np.sqrt(kernel.diag(points.reshape(-1, points.shape[2])).max())
+    # of c, as ‖J‖² ≤ counts
+    error = (np.sqrt(points.shape[1] * np.maximum(counts, 1.0)) * rounding * most * own / lam)[:, None]
+    return Beyond(
+        shift=(rho[:, None] @ c)[:, 0],
+        drop=np.einsum("wka,wka->wa", c, c),
+        shift_error=error * np.linalg.norm(rho, axis=1, keepdims=True),
+        drop_error=error * (2.0 * most[:, None] / np.sqrt(lam) + error),
+    )
+
+
 class ExactRows:
     """Tail points with their features, and J = H⁻¹ row by row: c = J cov(u, x), μ += c·ρ and σ² −= ‖c‖²."""
 
@@ -116,16 +131,7 @@ class ExactRows:
         points, arms = kept.points[clients, :k], bounds.points.reshape(*bounds.shape, -1)
         K = bounds.K.reshape(-1, *bounds.shape).transpose(1, 0, 2)
         c = kept.J[clients, :k, :k] @ (self.belief.kernel(points, arms) - turned @ K) / lam
-        most = np.sqrt(bounds.prior.max(axis=1))
-        own = np.sqrt(self.belief.kernel.diag(points.reshape(-1, points.shape[2])).max())
-        counts = np.maximum(kept.counts[clients, :k].max(axis=1), 1.0)
-        error = (np.sqrt(k * counts) * bounds.shadow.rounding * most * own / lam)[:, None]  # of c, as ‖J‖² ≤ counts
-        return Beyond(
-            shift=(kept.rho[clients, None, :k] @ c)[:, 0],
-            drop=np.einsum("wka,wka->wa", c, c),
-            shift_error=error * np.linalg.norm(kept.rho[clients, :k], axis=1, keepdims=True),
-            drop_error=error * (2.0 * most[:, None] / np.sqrt(lam) + error),
-        )
+        return beyond_by(bounds, points, c, kept.rho[clients, :k], counts=kept.counts[clients, :k].max(axis=1))
 
     def _turn(self, shadow: Shadow) -> None:
         """Turn the features of rows that are whole since last time."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 
@@ -13,9 +14,9 @@ from laconic.growing import GrowingRows, keys
 from laconic.linalg import DOUBLE, SINGLE, solve_lower
 from laconic.runtimes.lockstep.arms import Arms
 from laconic.runtimes.lockstep.batch import Exploring, Narrowed, Prediction
-from laconic.runtimes.lockstep.continuing import continued, continues
-from laconic.runtimes.lockstep.shadow import Beyond, Bounds, Shadow
-from laconic.runtimes.lockstep.tails import Tails
+from laconic.runtimes.lockstep.continuing import continued, continues, shortened_each
+from laconic.runtimes.lockstep.exact_rows import Some
+from laconic.runtimes.lockstep.shadow import Beyond, Bounds, Prefixes, Shadow
 
 #: A smaller belief scores all arms: it has little to save.
 LAZY_FROM = 384
@@ -30,6 +31,18 @@ ADDED_UP_TO = 0.25
 SLACK = 3.0
 
 ExploringOf = Callable[[int, int], Exploring]
+
+
+class TailsOfSome(Protocol):
+    """What scores ask of the tails of clients by their numbers."""
+
+    def predict_some(self, scores: Narrowed, first: int, last: int) -> Some:
+        """The arms of clients first … last that an exact belief was asked for, as belief and tails see them."""
+        ...
+
+    def beyond(self, bounds: Bounds, first: int, last: int) -> Beyond:
+        """What tails change for the arms of clients first … last that an exact belief has bounds of."""
+        ...
 
 
 class Lazy:
@@ -48,35 +61,56 @@ class Lazy:
         self._arms, self._screen = arms, None
 
     def scored(
-        self, belief: Belief, tails: Tails, first: int, last: int, exploring: ExploringOf
+        self, belief: Belief, tails: TailsOfSome, first: int, last: int, exploring: ExploringOf
     ) -> tuple[Narrowed, Prediction] | None:
         """What belief and tails say of the arms of clients ``first`` … ``last`` that may win; None if it pays not."""
-        if not isinstance(belief, ExactBelief) or not _pays(belief, self._arms):
+        if not isinstance(belief, ExactBelief) or not pays(belief, self._arms):
             return None
         screen = self._screen
         if screen is None or not screen.covers(first, last) or not screen.taken_on(belief, first):
             screen = self._screen = self._made(belief, tails, first, last, exploring)
         return None if screen is None else screen.scored(tails, first, last, exploring)
 
-    def _made(self, belief: ExactBelief, tails: Tails, first: int, last: int, exploring: ExploringOf) -> Screen | None:
+    def _made(
+        self, belief: ExactBelief, tails: TailsOfSome, first: int, last: int, exploring: ExploringOf
+    ) -> Screen | None:
         """Bounds of the arms of these clients and of those after them."""
-        clients, size, _ = self._arms.arms.shape
         if self._shadow is None or self._shadow.belief is not belief:
             self._shadow = Shadow.of(belief, self._shadow)
         if self._shadow is None:
             return None
-        last = min(max(last, first + MOST_VALUES // (belief.factor.size * size)), clients)
-        bounds = Bounds(self._shadow, self._arms.arms[first:last])
-        bounds.beyond = tails.beyond(bounds, first, last)
-        slack = SLACK * self._moved
-        bounds.narrow(exploring(first, last), slack=slack)
-        screen = Screen(bounds, first=first)
-        screen.finish(bounds.candidates(slice(0, last - first), exploring(first, last), slack=slack))
-        return screen
+        last = min(max(last, first + most_clients(belief, self._arms)), len(self._arms.arms))
+        shown, slack = exploring(first, last), SLACK * self._moved
+        return screened(self._shadow, self._arms.arms[first:last], tails, shown, first=first, slack=slack)
 
 
-def _pays(belief: ExactBelief, arms: Arms) -> bool:
+def pays(belief: ExactBelief, arms: Arms) -> bool:
+    """Whether the arms of a round are scored lazily under a belief."""
     return belief.factor.size >= LAZY_FROM and belief.factor.dtype == DOUBLE and arms.shared is None
+
+
+def most_clients(belief: ExactBelief, arms: Arms) -> int:
+    """Of how many clients bounds are made at a time."""
+    return max(MOST_VALUES // (belief.factor.size * int(arms.arms.shape[1])), 1)
+
+
+def screened(
+    shadow: Shadow,
+    arms: Floats,
+    tails: TailsOfSome,
+    exploring: Exploring,
+    *,
+    first: int = 0,
+    slack: float = 0.0,
+    prefixes: Prefixes | None = None,
+) -> Screen:
+    """Bounds of the arms of clients from ``first`` on, and what the belief says of those that may win."""
+    bounds = Bounds(shadow, arms, prefixes)
+    bounds.beyond = tails.beyond(bounds, first, first + len(arms))
+    bounds.narrow(exploring, slack=slack)
+    screen = Screen(bounds, first=first)
+    screen.finish(bounds.candidates(slice(0, len(arms)), exploring, slack=slack))
+    return screen
 
 
 class Screen:
@@ -102,6 +136,8 @@ class Screen:
         if len(columns) == 0:
             return
         view, number = self.base.view(self.bounds.points[columns]), self._rows.size
+        if self.bounds.prefixes is not None:
+            view = shortened_each(self.base, view, self.bounds.rows(columns))
         self._rows = self._rows.appended(view.features.T)
         self._mean, self._signal = np.append(self._mean, view.mean), np.append(self._signal, view.signal)
         self.at.ravel()[columns] = np.arange(number, number + len(columns))
@@ -169,7 +205,7 @@ class Screen:
             drop_error=np.full((len(self.at), 1), error * (2.0 * most + error) / lam),
         )
 
-    def scored(self, tails: Tails, first: int, last: int, exploring: ExploringOf) -> tuple[Narrowed, Prediction]:
+    def scored(self, tails: TailsOfSome, first: int, last: int, exploring: ExploringOf) -> tuple[Narrowed, Prediction]:
         """What belief and tails say of the arms of some clients that may win; all others are bounded."""
         some, shown = slice(first - self.first, last - self.first), exploring(first, last)
         while True:
@@ -199,7 +235,7 @@ class Screen:
         rows[there] = np.arange(len(numbers))
         return Narrowed(arms, np.zeros(at.shape), at=rows, features=features, mean=mean, signal=signal)
 
-    def _predicted(self, scores: Narrowed, tails: Tails, first: int, last: int) -> Prediction:
+    def _predicted(self, scores: Narrowed, tails: TailsOfSome, first: int, last: int) -> Prediction:
         some, there = slice(first - self.first, last - self.first), scores.at >= 0
         mean, signal = self.bounds.upper(some)
         found = tails.predict_some(scores, first, last)

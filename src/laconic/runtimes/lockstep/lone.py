@@ -1,15 +1,14 @@
 """Clients that exchange alone: real clients and a real server, whose choices and tails are computed in batches.
 
 A client's belief changes by its own exchange, or by an answer that it waits for. So all clients are scored together at
-the beginning of a round, and whoever has another belief when its turn comes is scored by itself. Observations on a
-finite belief are handed to the client when it has something to exchange, or waits for an answer: until then only its
-tail need know them.
+the beginning of a round, and whoever has another belief when its turn comes is scored by itself. Observations are
+handed to the client when it has something to exchange, or waits for an answer: until then only its tail need know them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -25,7 +24,12 @@ from laconic.protocol.plan import Plan
 from laconic.protocol.session import ClientState
 from laconic.randomness import Role, generator
 from laconic.runtimes.lockstep.arms import Arms
-from laconic.runtimes.lockstep.continuing import continues, shortened
+from laconic.runtimes.lockstep.batch import Exploring
+from laconic.runtimes.lockstep.continuing import continues, shortened, shortened_each
+from laconic.runtimes.lockstep.exact_tail import ExactTail, ExactTails
+from laconic.runtimes.lockstep.exact_tail import turn as turn_exact
+from laconic.runtimes.lockstep.lazy import most_clients, pays, screened
+from laconic.runtimes.lockstep.lines import AtHand, Line, Lines
 from laconic.runtimes.lockstep.lone_tails import QuickTail, Seen, turn
 from laconic.runtimes.lockstep.scores import MOST_FEATURES
 from laconic.runtimes.lockstep.sights import Look, Sight, sight_of
@@ -40,6 +44,10 @@ class LoneFleet:
     """All clients of a run, each with a belief and a tail of its own."""
 
     def __init__(self, plan: Plan, *, clients: int, seed: int, recorder: Recorder) -> None:
+        self._lines = Lines()  # of exact beliefs
+        self._at_hand = AtHand(self._lines)
+        if isinstance(plan.belief, ExactBelief):
+            plan = replace(plan, belief=replace(plan.belief, at_hand=self._at_hand.columns))
         self.network = Network(plan, clients=clients, seed=seed, ledger=recorder.ledger, strict=True)
         self.plan, self.clients, self.seed, self.recorder = plan, clients, seed, recorder
         self._alpha = _fixed_alpha(plan)
@@ -50,7 +58,8 @@ class LoneFleet:
     def play_round(self, index: int, round_: Round) -> NDArray[np.int32]:
         """Let every client choose and observe once; its choices."""
         choices = np.zeros(self.clients, dtype=np.int32)
-        ready = self._decided(index, round_)
+        arms = Arms.of(round_)
+        ready = self._decided(index, round_, arms) | self._decided_exactly(index, round_, arms)
         views = RoundViews(self.network, round_)
         for number, client in self.network.clients.items():
             turn, step = ready.get(number), index * self.clients + number + 1
@@ -68,6 +77,8 @@ class LoneFleet:
 
     def _by_itself(self, number: int, client: Client, round_: Round, views: RoundViews, *, step: int) -> int:
         """One client's turn, as the client itself takes it."""
+        if self._unreported[number].points:
+            self._report(number, client)
         decision = client.choose(views.arms(number), view=views.of(number))
         arm = views.place(number, decision.arm)
         if self.recorder.chances is not None:
@@ -77,13 +88,12 @@ class LoneFleet:
 
     # -- many at once --------------------------------------------------------------------------------------------
 
-    def _decided(self, index: int, round_: Round) -> dict[int, Turn]:
+    def _decided(self, index: int, round_: Round, arms: Arms) -> dict[int, Turn]:
         """What clients on finite beliefs choose in this round, if their beliefs are the same when it is their turn."""
         tails = self._quick_tails()
         if not tails:
             return {}
         numbers, rows = list(tails), _rows(tails)
-        arms = Arms.of(round_)
         mean, width = self._indices(arms, tails)
         picked = self._pick(arms, mean, width, numbers=numbers, index=index)
         chosen = round_.arms[numbers, picked]
@@ -94,8 +104,62 @@ class LoneFleet:
             _, sight = self._sights[id(tails[group[0]].belief)]
             view = sight.view(points[at])
             for number, row, seen in zip(group, at, Seen.each(view), strict=True):
-                turns[number] = Turn(int(picked[row]), tails[number], points[row], float(rewards[row]), seen=seen)
+                turns[number] = Turn(int(picked[row]), tails[number], seen, float(rewards[row]))
         return turns
+
+    def _decided_exactly(self, index: int, round_: Round, arms: Arms) -> dict[int, Turn]:
+        """What clients on exact beliefs choose, under the same condition, where scores are lazy."""
+        if self._alpha is None:
+            return {}
+        turns: dict[int, Turn] = {}
+        self._at_hand.begin_round()
+        for line, numbers in self._lines.sorted(self._exact_beliefs()):
+            if not pays(line.longest, arms) or line.shadow is None:
+                continue
+            tails = [self._exact_tail(number) for number in numbers]
+            turn_exact(tails, line.shadow)
+            most = most_clients(line.longest, arms)
+            for first in range(0, len(numbers), most):
+                some = slice(first, first + most)
+                turns |= self._decided_in_line(line, tails[some], numbers[some], index, round_, arms)
+        return turns
+
+    def _exact_beliefs(self) -> dict[int, ExactBelief]:
+        beliefs = {number: client.learner.belief for number, client in self.network.clients.items()}
+        return {number: belief for number, belief in beliefs.items() if isinstance(belief, ExactBelief)}
+
+    def _exact_tail(self, number: int) -> ExactTail:
+        """The tail of a client, brought into the form for batches."""
+        learner = self.network.clients[number].learner
+        known: Any = learner.tail
+        tail = known if isinstance(known, ExactTail) else ExactTail.of(known)
+        learner.tail = cast(Any, tail)  # it predicts and learns as a tail does
+        self._at_hand.note(tail.exact, tail.points, tail.features)
+        return tail
+
+    def _decided_in_line(
+        self, line: Line, tails: list[ExactTail], numbers: list[int], index: int, round_: Round, arms: Arms
+    ) -> dict[int, Turn]:
+        """What clients choose whose beliefs are beginnings of one."""
+        assert line.shadow is not None and self._alpha is not None
+        prefixes = line.prefixes([tail.exact for tail in tails])
+        exploring = Exploring(self._alpha, arms.first_there(numbers))
+        beside = ExactTails(tails, arms.arms[numbers])
+        screen = screened(line.shadow, arms.arms[numbers], beside, exploring, prefixes=prefixes)
+        scores, prediction = screen.scored(beside, 0, len(numbers), lambda first, last: exploring.of(first, last))
+        width = self._alpha * np.sqrt(prediction.signal)
+        picked = self._pick(arms, prediction.mean, width, numbers=numbers, index=index)
+        points, rewards = self.plan.rounded(round_.arms[numbers, picked], round_.rewards[numbers, picked])
+        chosen = scores.chosen(picked if arms.first_equal is None else arms.first_equal[numbers, picked])
+        view = View(points, chosen.features.T, chosen.mean, chosen.signal, chosen.residual)
+        moved = np.flatnonzero((points != chosen.points).any(axis=1))
+        if len(moved):
+            near = shortened_each(line.longest, line.longest.view(points[moved]), prefixes.rows[moved])
+            view = near if len(moved) == len(points) else _replaced(view, moved, near)
+        return {
+            number: Turn(int(arm), tail, seen._replace(v=seen.v[: tail.exact.width]), float(reward))
+            for number, arm, tail, seen, reward in zip(numbers, picked, tails, Seen.each(view), rewards, strict=True)
+        }
 
     def _quick_tails(self) -> dict[int, QuickTail]:
         """The tails of clients that can be computed in batches, brought into the form for that."""
@@ -154,13 +218,20 @@ class LoneFleet:
     def _learn(self, number: int, client: Client, turn: Turn) -> None:
         """Let a client's tail learn, and the client itself when there is something to exchange."""
         turn.learn()
+        if isinstance(turn.tail, ExactTail):
+            self._at_hand.note(turn.tail.exact, turn.seen.x[None], turn.seen.v[None])
         unreported = self._unreported[number]
-        unreported.points.append(turn.point)
+        unreported.points.append(turn.seen.x)
         unreported.rewards.append(turn.reward)
         session, own = client.session, client.count + len(unreported.points)
         quiet = session.state is ClientState.IDLE and session.owed is None and not client.learner.fires_after(own)
         if quiet and not self.plan.upload.due(unsent=own - session.sent, own=own):
             return
+        self._report(number, client)
+
+    def _report(self, number: int, client: Client) -> None:
+        """Hand a client the observations that it does not know yet, and deliver what follows."""
+        unreported = self._unreported[number]
         points, rewards = np.array(unreported.points), np.array(unreported.rewards)
         self._unreported[number] = Unreported([], [])
         self.network.settle(number, client.reported(points, rewards))
@@ -192,10 +263,9 @@ class Turn:
     """What a client does in a round: the arm that it chooses, and the point and reward as its wire rounds them."""
 
     arm: int
-    tail: QuickTail
-    point: Floats  # (d,)
-    reward: float
+    tail: QuickTail | ExactTail
     seen: Seen  # what the belief says of the point
+    reward: float
 
     def learn(self) -> None:
         """Let the tail learn."""
@@ -213,6 +283,14 @@ def _groups(tails: dict[int, QuickTail]) -> list[list[int]]:
     for number, tail in tails.items():
         groups.setdefault(id(tail.belief), []).append(number)
     return list(groups.values())
+
+
+def _replaced(view: View, columns: Ints, other: View) -> View:
+    """The view with another's points in some columns."""
+    points, features, mean, signal = (each.copy() for each in (view.points, view.features, view.mean, view.signal))
+    points[columns], features[:, columns] = other.points, other.features
+    mean[columns], signal[columns] = other.mean, other.signal
+    return View(points, features, mean, signal, view.residual)
 
 
 def _looks(arms: Arms, sight: Sight, group: list[int], *, width: int) -> Iterator[tuple[int, Look]]:

@@ -20,6 +20,7 @@ SPARE_ROWS = 32
 class Seen(NamedTuple):
     """What a belief says of one point."""
 
+    x: Floats  # (d,)
     v: Floats  # (p,) its features
     mean: float
     signal: float
@@ -29,10 +30,29 @@ class Seen(NamedTuple):
     def each(cls, view: View) -> list[Seen]:
         """What it says of each point of a view."""
         features = np.ascontiguousarray(view.features.T)
-        return list(map(cls, features, view.mean.tolist(), view.signal.tolist(), view.residual.tolist()))
+        return list(map(cls, view.points, features, view.mean.tolist(), view.signal.tolist(), view.residual.tolist()))
 
 
-class QuickTail:
+class Noted:
+    """A belief and the sums over a tail on it, as `laconic.tail.Tail` has them."""
+
+    def __init__(self, belief: Belief, *, news: News, fresh: News) -> None:
+        self.belief, self.news, self.fresh = belief, news, fresh
+
+    @property
+    def information(self) -> float:
+        """See `laconic.tail.Tail`."""
+        return self.belief.information + self.news.log_det + self.news.residual
+
+    def _note(self, log_det: float, *, variance: float, residual: float, replayed: bool) -> None:
+        old, fresh = self.news, self.fresh
+        self.news = old.and_one(log_det=log_det, variance=variance, residual=residual)
+        if not replayed:  # mostly nothing ever was, and both are one
+            both = fresh is old
+            self.fresh = self.news if both else fresh.and_one(log_det=log_det, variance=variance, residual=residual)
+
+
+class QuickTail(Noted):
     """What `laconic.tail.Tail` says, by rows q: with c = Qv for a point of features v, σ² −= ‖c‖² and μ += c·ρ.
 
     QᵀQ = I − (I + UᵀU)⁻¹ for the features U of the tail's points. Learning v adds q = (v − Qᵀc)/s and (y − μ)/s to
@@ -40,7 +60,7 @@ class QuickTail:
     """
 
     def __init__(self, belief: Belief, *, rows: Floats, pulls: Floats, news: News, fresh: News) -> None:
-        self.belief, self.news, self.fresh = belief, news, fresh
+        super().__init__(belief, news=news, fresh=fresh)
         self._begin(rows, pulls)
 
     def _begin(self, rows: Floats, pulls: Floats) -> None:
@@ -57,11 +77,6 @@ class QuickTail:
         if len(tail.rows):
             rows = tail.rows.factor.solve(tail.rows.features.values.copy())
         return cls(tail.belief, rows=rows, pulls=tail.rows.pulls, news=tail.news, fresh=tail.fresh)
-
-    @property
-    def information(self) -> float:
-        """See `laconic.tail.Tail`."""
-        return self.belief.information + self.news.log_det + self.news.residual
 
     def predict(self, view: View) -> tuple[Floats, Floats]:
         """μ and σ² of a view's points under belief and tail together."""
@@ -92,13 +107,6 @@ class QuickTail:
             U, R = np.linalg.qr(self._rows.values)
             self._begin(R, self._pulls @ U)
         self._note(math.log(pivot), variance=point.signal + point.residual, residual=point.residual, replayed=replayed)
-
-    def _note(self, log_det: float, *, variance: float, residual: float, replayed: bool) -> None:
-        old, fresh = self.news, self.fresh
-        self.news = old.and_one(log_det=log_det, variance=variance, residual=residual)
-        if not replayed:  # mostly nothing ever was, and both are one
-            both = fresh is old
-            self.fresh = self.news if both else fresh.and_one(log_det=log_det, variance=variance, residual=residual)
 
     @property
     def unturned(self) -> Floats:

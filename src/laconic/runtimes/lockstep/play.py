@@ -150,11 +150,7 @@ class Fleet:
 
     def _looking(self, arms: Arms, first: int, last: int) -> Exploring:
         """What decides which points of clients ``first`` … ``last`` can win: of equal arms, only the first can."""
-        exploring, equal = self._exploring(arms, first, last), arms.first_equal
-        if equal is None:
-            return exploring
-        once = equal[first:last] == np.arange(equal.shape[1])
-        return replace(exploring, there=once if exploring.there is None else once & exploring.there)
+        return replace(self._exploring(arms, first, last), there=arms.first_there(slice(first, last)))
 
     def _looked_at(self, points: Floats, first: int, last: int, *, alpha: Any) -> tuple[Scores, Prediction]:
         """What belief and tails say of one point of each client, which is near the arm that it chose."""

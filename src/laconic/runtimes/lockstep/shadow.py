@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -50,21 +51,34 @@ class Shadow:
 
     belief: ExactBelief
     factor: GrowingFactor
-    solution: Floats  # (t,) a
     rounding: float  # of ‖v‖², relative to k(x, x)
-    mean_rounding: float  # of μ, relative to √k(x, x)
 
     @classmethod
     def of(cls, belief: ExactBelief, older: Shadow | None = None) -> Shadow | None:
         """The shadow of a belief, by that of one which it continues; None where bounds would not be sharp."""
-        spread = spread_of(belief)
-        rounding = UNITS * float(np.finfo(SINGLE).eps) * spread
+        rounding = UNITS * float(np.finfo(SINGLE).eps) * spread_of(belief)
         if not rounding <= SHARPEST:
             return None
         kept = older is not None and continues(belief, older.belief)
-        factor = belief.factor.in_single(older.factor if older is not None and kept else None)
-        a = belief.factor.solve_transposed(belief.weights[:, None].copy())[:, 0]
-        return cls(belief, factor, a, rounding, _mean_rounding(belief, a, spread))
+        return cls(belief, belief.factor.in_single(older.factor if older is not None and kept else None), rounding)
+
+    @cached_property
+    def solution(self) -> Floats:
+        """(t,) a."""
+        return self.belief.factor.solve_transposed(self.belief.weights[:, None].copy())[:, 0]
+
+    @cached_property
+    def mean_rounding(self) -> float:
+        """What μ may lose, relative to √k(x, x)."""
+        return self.mean_rounding_by(self.solution)
+
+    def mean_rounding_by(self, a: Floats) -> float:
+        """The same of k·a: in the product of single precision, and in a itself."""
+        belief = self.belief
+        longest = np.sqrt(belief.factor.size * belief.kernel.diag(belief.points).max())
+        product = np.finfo(SINGLE).eps * longest * np.linalg.norm(a)
+        solves = np.finfo(np.float64).eps * spread_of(belief) ** 2
+        return float(UNITS * (product + solves * np.linalg.norm(belief.weights)))
 
     def turned(self, rows: Floats) -> Floats:
         """L⁻ᵀv for rows v, in single precision: its product with k(x) is that of v with v(x)."""
@@ -72,25 +86,29 @@ class Shadow:
         return self.factor.solve_transposed(columns)
 
 
-def _mean_rounding(belief: ExactBelief, a: Floats, spread: float) -> float:
-    """What k·a may lose, relative to √k(x, x): in the product of single precision, and in a itself."""
-    longest = np.sqrt(belief.factor.size * belief.kernel.diag(belief.points).max())
-    product = np.finfo(SINGLE).eps * longest * np.linalg.norm(a)
-    return float(UNITS * (product + np.finfo(np.float64).eps * spread**2 * np.linalg.norm(belief.weights)))
+@dataclass(frozen=True, eq=False)
+class Prefixes:
+    """Clients whose own beliefs are beginnings of one: how many of its rows each has, and its own solution a."""
+
+    rows: Ints  # (w,)
+    solutions: Floats  # (w, t) zero beyond a client's own rows
 
 
 class Bounds:
     """Upper bounds of the indices of w clients' arms under one belief, lower ones of those that are solved whole.
 
-    ``shift`` and ``drop`` are what points beyond the belief add to the mean and take from σ² of each arm.
+    ``shift`` and ``drop`` are what points beyond the belief add to the mean and take from σ² of each arm. ``prefixes``
+    say of clients that have not all of the belief how much they have.
     """
 
-    def __init__(self, shadow: Shadow, points: Floats) -> None:
+    def __init__(self, shadow: Shadow, points: Floats, prefixes: Prefixes | None = None) -> None:
         belief = shadow.belief
         self.shadow, self.shape = shadow, points.shape[:2]
         self.points = points.reshape(-1, points.shape[2])
-        self.K, mean = _kernel_values(shadow, self.points)
+        self.prefixes = prefixes
+        self.K, mean = _kernel_values(shadow, self.points, shadow.solution if prefixes is None else prefixes.solutions)
         self.mean = mean.reshape(self.shape)
+        self.mean_rounding = shadow.mean_rounding if prefixes is None else _mean_rounding(shadow, prefixes)
         self.prior = belief.kernel.diag(self.points).reshape(self.shape)
         self.squares = np.zeros(self.shape)
         self.whole = np.zeros(self.shape, dtype=np.bool_)
@@ -118,8 +136,14 @@ class Bounds:
 
     def errors(self, clients: slice) -> Floats:
         """By how much the means of arms may be wrong."""
-        own = self.shadow.mean_rounding * np.sqrt(self.prior[clients])
+        own = self.mean_rounding * np.sqrt(self.prior[clients])
         return np.asarray(own + self.beyond.of(clients).shift_error)
+
+    def rows(self, columns: Ints) -> Ints:
+        """How many rows of the belief count for each of some columns."""
+        if self.prefixes is None:
+            return np.full(len(columns), len(self.K))
+        return np.asarray(self.prefixes.rows[columns // self.shape[1]])
 
     def candidates(self, clients: slice, exploring: Exploring, *, slack: float = 0.0) -> Bools:
         """Which arms of some clients may have the best index, or come within ``slack`` of it."""
@@ -197,8 +221,11 @@ class _Solves:
         bounds, done, new = self.bounds, self._done, self._V[self._done : stop]
         np.take(bounds.K[done:stop], self.columns, axis=1, out=new, mode="clip")  # which writes without a buffer
         bounds.shadow.factor.solve(self._V[:stop], done=done)
+        rows = bounds.rows(self.columns)
+        if done < stop and rows.min(initial=stop) < stop:  # what comes after a client's own rows is nothing to it
+            new[np.arange(done, stop)[:, None] >= rows] = 0.0
         bounds.squares.ravel()[self.columns] += column_squares(new)
-        bounds.whole.ravel()[self.columns] |= stop == len(bounds.K)
+        bounds.whole.ravel()[self.columns] |= stop >= rows
         bounds.solved += (stop**2 - done**2) * len(self.columns)
         self._done = stop
 
@@ -223,19 +250,32 @@ class Beyond:
         return Beyond(*(each[clients] for each in (self.shift, self.drop, self.shift_error, self.drop_error)))
 
 
-def _kernel_values(shadow: Shadow, X: Floats) -> tuple[Floats, Floats]:
-    """k of the belief's points with X in single precision, and μ of X."""
+def _mean_rounding(shadow: Shadow, prefixes: Prefixes) -> float:
+    """What the means of all these clients may lose at most: a shorter belief has smaller norms but for that of a."""
+    norms = np.einsum("wt,wt->w", prefixes.solutions, prefixes.solutions)
+    return shadow.mean_rounding_by(prefixes.solutions[int(norms.argmax())])
+
+
+def _kernel_values(shadow: Shadow, X: Floats, a: Floats) -> tuple[Floats, Floats]:
+    """k of the belief's points with X in single precision, and μ of X by a solution for all, or one a client."""
     belief, t = shadow.belief, shadow.factor.size
     K, mean, points = np.empty((t, len(X)), dtype=SINGLE), np.zeros(len(X)), belief.points
-    a = shadow.solution
     if _is_tame(belief.kernel, points, X):
         points, X, a = (each.astype(SINGLE) for each in (points, X, a))
     for first in range(0, t, PART_ROWS):
         part = slice(first, first + PART_ROWS)
         values = belief.kernel(points[part], X)
-        mean += a[part] @ values
+        mean += _weighted(a[..., part], values)
         K[part] = values
     return K, mean
+
+
+def _weighted(a: Floats, values: Floats) -> Floats:
+    """a·k of each column, by one a for all or, of as many columns each, by one a client."""
+    if a.ndim == 1:
+        return np.asarray(a @ values)
+    each = values.reshape(len(values), len(a), -1).transpose(1, 0, 2)
+    return np.asarray((a[:, None] @ each).reshape(-1))
 
 
 def _is_tame(kernel: Kernel, *sets: Floats) -> bool:
