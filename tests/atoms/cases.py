@@ -64,7 +64,7 @@ def built(
 class Dense:
     """Everything as coordinates in the span of all points, from the eigenvectors of the whole kernel matrix.
 
-    V = λI + PΦᵀΦP with P the projection to the span of R ∪ S, and V̂ = λI + Σ w s sᵀ.
+    V = λI + PΦᵀΦP with P the projection to the span of Q ∪ U, and V̂ = λI + Σ w u uᵀ.
     """
 
     lam: float
@@ -78,12 +78,12 @@ class Dense:
     def of(
         cls, version: Version, reference: Reference, data: Log, *, lam: float, probes: Floats | None = None
     ) -> "Dense":
-        R, S = reference.points[reference.pivots], version.atoms
+        Q, U = reference.points[reference.pivots], version.atoms
         probes = np.empty((0, data.X.shape[1])) if probes is None else probes
-        everything = np.concatenate([data.X, R, S, probes])
+        everything = np.concatenate([data.X, Q, U, probes])
         values, vectors = np.linalg.eigh(reference.kernel(everything, everything))
         coordinates = vectors * np.sqrt(np.maximum(values, 0.0))
-        n, r, m = len(data), len(R), len(S)
+        n, r, m = len(data), len(Q), len(U)
         P = projector(coordinates[n : n + r + m])
         return cls(
             lam=lam,

@@ -25,7 +25,7 @@ def case(name: str, n: int, distinct: int | None, *, dim: int = 2) -> tuple[Vers
 def test_the_bounds_are_extreme_generalised_eigenvalues(name: str, n: int, distinct: int | None) -> None:
     version, dense = case(name, n, distinct)
     values = eigh(dense.V_hat, dense.V, eigvals_only=True) - 1
-    # beyond R ∪ S both are λI, which the certificate does not look at
+    # beyond Q ∪ U both are λI, which the certificate does not look at
     certificate = version.certificate
     assert min(certificate.e_lo, 0) == pytest.approx(min(values[0], 0), abs=1e-5)
     assert max(certificate.e_hi, 0) == pytest.approx(max(values[-1], 0), abs=1e-4)

@@ -13,9 +13,9 @@ from tests.atoms.cases import KERNELS, Log, log, referenced
 
 
 def features(reference: Reference, X: np.ndarray) -> np.ndarray:
-    """z of the rows of X from the whole kernel matrix of R."""
-    R = reference.points[reference.pivots]
-    return np.linalg.solve(np.linalg.cholesky(reference.kernel(R, R)), reference.kernel(R, X)).T
+    """z of the rows of X from the whole kernel matrix of Q."""
+    Q = reference.points[reference.pivots]
+    return np.linalg.solve(np.linalg.cholesky(reference.kernel(Q, Q)), reference.kernel(Q, X)).T
 
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS.keys())

@@ -1,8 +1,8 @@
 """Atoms: a small weighted set of data points that stands for all of them, with an error that is computed.
 
-The server holds all points in the coordinates of a reference dictionary R that never travels (`Reference`). Of these it
-builds versions (`build`): atoms S with weights, chosen so that V̂ = λI + Σ w φφᵀ over the atoms is near V = λI + Σ φφᵀ
-over all points, the exact mean in the span of S, and a `Certificate` that says how near. A client makes an ordinary
+The server holds all points in the coordinates of a reference dictionary Q that never travels (`Reference`). Of these it
+builds versions (`build`): atoms U with weights, chosen so that V̂ = λI + Σ w φφᵀ over the atoms is near V = λI + Σ φφᵀ
+over all points, the exact mean in the span of U, and a `Certificate` that says how near. A client makes an ordinary
 finite belief of it (`Version.belief`). Everything here is numbers: no message, no clock, no generator
 but the one given.
 """

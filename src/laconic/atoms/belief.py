@@ -68,7 +68,7 @@ def belief_of(
 
 def _gram(embedding: NystromEmbedding, atoms: Floats, weights: Floats, spanning: Bools) -> Floats:
     """H in the coordinates of the atoms' dictionary."""
-    own = embedding.root.T if spanning.all() else embedding.embed(atoms)  # L_S⁻¹K is L_Sᵀ where all are in S
+    own = embedding.root.T if spanning.all() else embedding.embed(atoms)  # L⁻¹K is Lᵀ where all are in it
     return weighted_gram(own, weights)
 
 

@@ -75,7 +75,7 @@ def most_atoms(whitened: Whitened, *, settings: Atoms) -> int:
 
 
 def mean_missed(whitened: Whitened, rows: Ints) -> float:
-    """β in the coordinates of R: the least ‖L⁻¹b − Lᵀθ‖ over θ in the span of some points, or a little more."""
+    """β in the coordinates of Q: the least ‖L⁻¹b − Lᵀθ‖ over θ in the span of some points, or a little more."""
     seen = product_with_lower(whitened.reference.coordinates.take(rows), whitened.root)
     gram = seen.T @ seen
     # A ridge that is all but nothing stands in for the rank: h − YᵀY(YᵀY + εI)⁻¹h = ε(YᵀY + εI)⁻¹h.
@@ -109,7 +109,7 @@ def _largest(atoms: Selection, most: int) -> Selection:
 
 
 def _beginning(whitened: Whitened, *, most: int) -> Selection:
-    """The points of R, unlike each other and with the mean in their span, with equal weights of the right trace."""
+    """The points of Q, unlike each other and with the mean in their span, with equal weights of the right trace."""
     rows = whitened.reference.pivots[:most]
     start = _selection(whitened, rows, np.ones(len(rows)))
     return Selection(rows, np.full(len(rows), whitened.d_eff / start.importance.sum()), start.A)

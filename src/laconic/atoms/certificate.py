@@ -1,7 +1,7 @@
 """What is certain of a digest, computed from the weights as they travel.
 
-V = G + λI over all points and V̂ = H + λI over the weighted atoms, both in the coordinates of R ∪ S
-(`laconic.atoms.joint`), where V = LLᵀ and B are the coordinates of S.
+V = G + λI over all points and V̂ = H + λI over the weighted atoms, both in the coordinates of Q ∪ U
+(`laconic.atoms.joint`), where V = LLᵀ and B are the coordinates of U.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ class Certificate:
     e_lo: float  # (1 + e_lo)V ≼ V̂
     e_hi: float  # V̂ ≼ (1 + e_hi)V
     kappa: float  # tr V̂⁻¹G / tr V⁻¹G, the mean inflation of the variance
-    beta: float  # the distance of the exact mean from the span of S, in the norm of V
-    d_eff: float  # tr G(G+λI)⁻¹, in the coordinates of R
-    log_det: float  # ln det(I + G/λ), in the coordinates of R
-    missed: float  # ρ, the sum of what R leaves of the observations
+    beta: float  # the distance of the exact mean from the span of U, in the norm of V
+    d_eff: float  # tr G(G+λI)⁻¹, in the coordinates of Q
+    log_det: float  # ln det(I + G/λ), in the coordinates of Q
+    missed: float  # ρ, the sum of what Q leaves of the observations
 
 
 def exact_mean(joint: Joint) -> Floats:
-    """θ with (G_S + λI)θ = b_S, the mean of all points among the functions in the span of S."""
+    """θ with (G_U + λI)θ = b_U, the mean of all points among the functions in the span of U."""
     factor = lower_cholesky(joint.seen @ joint.seen.T)
     half = solve_lower(factor, joint.seen @ joint.moment)
     return np.asarray(solve_triangular(factor, half, lower=True, trans="T", check_finite=False))
 
 
 def certified(joint: Joint, weights: Floats, *, theta: Floats, factor: Floats, whitened: Whitened) -> Certificate:
-    """The certificate of these weights, with θ the exact mean and ``factor`` the root of H + λI in S's coordinates."""
+    """The certificate of these weights, with θ the exact mean and ``factor`` the root of H + λI in U's coordinates."""
     relative, d_eff = _relative(joint, weights)
     e_lo, e_hi = _extremes(joint, weights, relative=relative)
     return Certificate(

@@ -1,14 +1,14 @@
-"""All points and the atoms in one set of coordinates: those of R, and after them those of what R leaves of the atoms.
+"""All points and the atoms in one set of coordinates: those of Q, and after them those of what Q leaves of the atoms.
 
-Atoms need not lie in the span of R, and a certificate that left out what lies beyond would be too good. With z the
-coordinates of R and K_SS − Z_S Z_Sᵀ = UUᵀ, a point has the further coordinates u(x) = L_U⁻¹(k_S(x) − Z_S z(x)), L_U the
-pivots' rows of U. In these coordinates, W = R ∪ S,
+Atoms need not lie in the span of Q, and a certificate that left out what lies beyond would be too good. With z the
+coordinates of Q and K_UU − Z_U Z_Uᵀ = EEᵀ, a point has the further coordinates e(x) = L_E⁻¹(k_U(x) − Z_U z(x)), L_E the
+pivots' rows of E. In these coordinates, W = Q ∪ U,
 
 | symbol | name here |
 |---|---|
 | G + λI = LLᵀ over all points | `Joint.root` |
 | L⁻¹b | `Joint.moment` |
-| BL, so that G_S + λI = (BL)(BL)ᵀ in the coordinates of S's dictionary; B has a row for each, BBᵀ = I | `Joint.seen` |
+| BL, so that G_U + λI = (BL)(BL)ᵀ in the coordinates of U's dictionary; B has a row for each, BBᵀ = I | `Joint.seen` |
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from laconic.atoms.reference import Reference
 from laconic.atoms.whitened import Whitened
 from laconic.linalg import lower_cholesky, lower_product, product_with_lower, ridged, solve_identity, solve_lower
 
-#: What R leaves of an atom is kept down to this part of the largest k(x, x); less is rounding.
+#: What Q leaves of an atom is kept down to this part of the largest k(x, x); less is rounding.
 ROUNDING = 1e-13
 
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """The statistics of all points in the coordinates of R ∪ S, and where S lies in them."""
+    """The statistics of all points in the coordinates of Q ∪ U, and where U lies in them."""
 
     lam: float
     root: Floats  # (q, q)
@@ -37,7 +37,7 @@ class Joint:
     atoms: Floats  # (m, q) the coordinates of the atoms
     left: Floats  # (m,) what the coordinates leave of k(s, s)
     seen: Floats  # (p, q)
-    own: Floats  # (p, m) the atoms in the coordinates of S's dictionary
+    own: Floats  # (p, m) the atoms in the coordinates of U's dictionary
 
     @classmethod
     def of(cls, whitened: Whitened, rows: Ints, *, K: Floats, spanning: Bools) -> Joint:
@@ -51,7 +51,7 @@ class Joint:
             atoms=atoms,
             left=np.maximum(np.diagonal(K) - np.einsum("ij,ij->i", atoms, atoms), 0.0),
             seen=product_with_lower(solve_lower(dictionary, atoms if spanning.all() else atoms[spanning]), root),
-            own=dictionary.T if spanning.all() else solve_lower(dictionary, K[spanning]),  # L_S⁻¹K is L_Sᵀ for S itself
+            own=dictionary.T if spanning.all() else solve_lower(dictionary, K[spanning]),  # L_U⁻¹K is L_Uᵀ for U itself
         )
 
 
@@ -59,25 +59,25 @@ def _bases(whitened: Whitened, rows: Ints, *, K: Floats) -> tuple[Floats, Floats
     """The atoms in the joint coordinates, L, and L⁻¹b; what it takes to find them is let go."""
     reference = whitened.reference
     Z = reference.coordinates.take(rows)
-    U, pivots = _beyond(K, Z, tolerance=ROUNDING * float(reference.prior.max(initial=0.0)))
-    cross, gram, moment = _statistics(reference, rows[pivots], Z=Z[pivots], root=U[pivots])
+    E, pivots = _beyond(K, Z, tolerance=ROUNDING * float(reference.prior.max(initial=0.0)))
+    cross, gram, moment = _statistics(reference, rows[pivots], Z=Z[pivots], root=E[pivots])
     root = _bordered(whitened.root, cross, ridged(gram, whitened.lam))
-    return np.concatenate([Z, U], axis=1), root, solve_lower(root, np.concatenate([reference.moment, moment]))
+    return np.concatenate([Z, E], axis=1), root, solve_lower(root, np.concatenate([reference.moment, moment]))
 
 
 def _beyond(K: Floats, Z: Floats, *, tolerance: float) -> tuple[Floats, Ints]:
-    """U with UUᵀ = K − ZZᵀ, and the rows of U that are lower triangular, in their order."""
+    """E with EEᵀ = K − ZZᵀ, and the rows of E that are lower triangular, in their order."""
     left = Z @ Z.T
     np.subtract(K, left, out=left)
     factor, order, rank, _ = lapack.dpstrf(left.T, tol=tolerance, lower=1, overwrite_a=1)
     order = order.astype(np.int64) - 1
-    U = np.empty((len(K), rank))
-    U[order] = np.tril(factor[:, :rank])
-    return U, order[:rank]
+    E = np.empty((len(K), rank))
+    E[order] = np.tril(factor[:, :rank])
+    return E, order[:rank]
 
 
 def _statistics(reference: Reference, rows: Ints, *, Z: Floats, root: Floats) -> tuple[Floats, Floats, Floats]:
-    """Σ u zᵀ, Σ u uᵀ and Σ u y over all observations."""
+    """Σ e zᵀ, Σ e eᵀ and Σ e y over all observations."""
     size = len(rows)
     cross, gram, moment = np.zeros((size, reference.rank)), np.zeros((size, size)), np.zeros(size)
     if size == 0:
@@ -85,20 +85,20 @@ def _statistics(reference: Reference, rows: Ints, *, Z: Floats, root: Floats) ->
     points = reference.points[rows]
     solved = solve_identity(root)
     for where, block in reference.coordinates.blocks():
-        u = reference.kernel(reference.points[where], points)
-        u -= block @ Z.T
-        u = lower_product(solved, u.T).T
-        moment += reference.sums[where] @ u
+        e = reference.kernel(reference.points[where], points)
+        e -= block @ Z.T
+        e = lower_product(solved, e.T).T
+        moment += reference.sums[where] @ e
         counts = reference.counts[where, None]
         once = (counts == 1).all()  # as of arms that are new in every round
-        cross += (u if once else u * counts).T @ block
-        u = u if once else u * np.sqrt(counts)
-        gram += u.T @ u
+        cross += (e if once else e * counts).T @ block
+        e = e if once else e * np.sqrt(counts)
+        gram += e.T @ e
     return cross, gram, moment
 
 
 def _bordered(root: Floats, cross: Floats, corner: Floats) -> Floats:
-    """The Cholesky root of [[A, Cᵀ], [C, E]] from that of A."""
+    """The Cholesky root of [[A, Cᵀ], [C, corner]], with C for ``cross``, from that of A."""
     left = solve_lower(root, cross.T).T
     size = len(root)
     bordered = np.zeros((size + len(corner), size + len(corner)))

@@ -1,13 +1,13 @@
-"""The server's reference dictionary R and the statistics of all points in its coordinates.
+"""The server's reference dictionary Q and the statistics of all points in its coordinates.
 
-R never travels. It is a pivoted Cholesky factorisation of the kernel over all distinct points, continued as points
-come: of the new points the one of which R expresses least becomes a pivot, until it expresses all but a small part of
+Q never travels. It is a pivoted Cholesky factorisation of the kernel over all distinct points, continued as points
+come: of the new points the one of which Q expresses least becomes a pivot, until it expresses all but a small part of
 each.
 
 | symbol | name here |
 |---|---|
-| R, L_R with L_R L_Rᵀ = K_RR | `Reference.pivots`, `Reference.root` |
-| z(x) = L_R⁻¹k_R(x), a row for each distinct point | `Reference.coordinates` |
+| Q, L_Q with L_Q L_Qᵀ = K_QQ | `Reference.pivots`, `Reference.root` |
+| z(x) = L_Q⁻¹k_Q(x), a row for each distinct point | `Reference.coordinates` |
 | k(x, x) − ‖z(x)‖² | `Reference.residual` |
 | G = Σ z zᵀ, b = Σ z y over all observations | `Reference.gram`, `Reference.moment` |
 | ρ = Σ (k(x, x) − ‖z‖²) over all observations | `Reference.missed` |
@@ -27,9 +27,9 @@ from laconic.growing import GrowingPoints, collapsed
 from laconic.kernels import Kernel
 from laconic.linalg import solve_lower
 
-#: R expresses all but this part of every point's k(x, x).
+#: Q expresses all but this part of every point's k(x, x).
 TOLERANCE = 0.005
-#: R has at most so many points.
+#: Q has at most so many points.
 CAP = 1500
 #: New points are taken in this many at a time, which bounds the memory and the work of choosing pivots among them.
 CHUNK_ROWS = 1024
@@ -41,7 +41,7 @@ def _empty() -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """All points of a log in the coordinates of R; a value, of which `extended` makes the next one.
+    """All points of a log in the coordinates of Q; a value, of which `extended` makes the next one.
 
     Which points become pivots depends on how the log was cut into steps; ``cuts`` says how, so that `replayed` makes
     the same reference, to the last bit, from the log alone.
@@ -85,17 +85,17 @@ class Reference:
 
     @property
     def rank(self) -> int:
-        """The number of points of R."""
+        """The number of points of Q."""
         return len(self.pivots)
 
     @property
     def missed(self) -> float:
-        """ρ, what R does not express of all observations."""
+        """ρ, what Q does not express of all observations."""
         return float(self.counts @ self.residual)
 
     @property
     def overflows(self) -> bool:
-        """Whether R is at its cap and still leaves too much of some point."""
+        """Whether Q is at its cap and still leaves too much of some point."""
         return self.rank >= self.cap and bool((self.residual > self.tolerance * self.prior).any())
 
     def extended(self, X: Floats, y: Floats) -> Reference:

@@ -179,7 +179,7 @@ def _joint(whitened: Whitened, rows: Ints, points: Floats) -> tuple[Joint, Bools
 
 
 def _lowered(codes: Codes, certificate: Certificate, *, settings: Atoms) -> Codes:
-    """All weights some steps lower where rounding, or what lies beyond R, took e_hi past its bound."""
+    """All weights some steps lower where rounding, or what lies beyond Q, took e_hi past its bound."""
     if certificate.e_hi <= settings.e_hi:
         return codes
     steps = math.ceil(STEPS * math.log2((1.0 + certificate.e_hi) / (1.0 + settings.e_hi)))

@@ -263,7 +263,7 @@ class Atoms(Digest):
     def _require_kept(self, belief: Belief, certificate: Certificate, own: View) -> None:
         """Refuse a version that knows less of the client's own points than its certificate allows.
 
-        A point that was observed has a variance of at most v/(1+v), v = k(x,x)/λ, under all points in R's coordinates,
+        A point that was observed has a variance of at most v/(1+v), v = k(x,x)/λ, under all points in Q's coordinates,
         and beyond these at most tolerance·v.
         """
         if len(own.points) == 0:
