@@ -712,7 +712,7 @@ class Aliasing:
 
 @dataclass(frozen=True)
 class Limited(ByHorizon):
-    def limits(self, clients: int | None = None, rounds: int | None = None) -> tuple[int, int]:
+    def sizes(self, clients: int | None = None, rounds: int | None = None) -> tuple[int, int]:
         return 0, 0
 
 
@@ -735,7 +735,7 @@ def drawn_anew(index: int, met: Round) -> Round:
         (OddProblem(lambda index, met: met.arms[index]), r"round\(index\) must return a Round"),
         (ByHorizon(), r"round\(0\) of an instance with rounds=1 is not that of one with rounds=4"),
         (Aliasing(), r"writing into what round\(0\) returned changes the instance"),
-        (Limited(), r"limits\(\) gives clients=0"),
+        (Limited(), r"sizes\(\) gives clients=0"),
     ],
 )
 def test_a_broken_problem_is_told_what_is_wrong(problem: Any, why: str) -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from laconic.arrays import Bools, Floats, Ints
-from laconic.beliefs.precision import LIMITS
+from laconic.beliefs.precision import PRECISIONS
 from laconic.growing import first_appearances
 from laconic.kernels import Kernel
 from laconic.linalg import pivoted_cholesky
 
-#: See `laconic.beliefs.Limits`.
-RANK_TOLERANCE = LIMITS["float64"].rank
+#: See `laconic.beliefs.Precision`.
+RANK_TOLERANCE = PRECISIONS["float64"].rank
 #: Up to this many candidates their kernel matrix is computed at once rather than row by row.
 WHOLE_UP_TO = 2000
 

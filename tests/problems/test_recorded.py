@@ -155,7 +155,7 @@ def test_a_recording_goes_under_exactly_the_name_given_or_is_refused(tmp_path: P
 )
 def test_sizes_left_open_are_filled_with_what_the_log_holds(steps: int, asked: Any, given: Any) -> None:
     log = Log(np.zeros((steps, 1, 1)), means=np.zeros((steps, 1)), noise=np.zeros(steps))
-    assert log.limits(**asked) == given
+    assert log.sizes(**asked) == given
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def test_sizes_left_open_are_filled_with_what_the_log_holds(steps: int, asked: A
 def test_sizes_the_file_cannot_give_are_refused_with_file_and_numbers(path: Path, asked: Any, words: str) -> None:
     recorded = Recorded(save(path, **good()))
     with pytest.raises(ProblemError, match=rf"shop\.npz holds 6 steps, too few for {words}; try .* at most 6"):
-        recorded.limits(**asked)
+        recorded.sizes(**asked)
 
 
 @given(st.integers(1, 500), st.none() | st.integers(1, 500), st.none() | st.integers(1, 500))
@@ -178,7 +178,7 @@ def test_limits_keep_what_was_asked_and_never_exceed_the_log(
 ) -> None:
     log = Log(np.zeros((steps, 1, 1)), means=np.zeros((steps, 1)), noise=np.zeros(steps))
     try:
-        n, t = log.limits(clients, rounds)
+        n, t = log.sizes(clients, rounds)
     except ProblemError:
         assert (clients or 1) * (rounds or 1) > steps
         return
@@ -193,7 +193,7 @@ def test_an_instance_larger_than_the_log_is_refused_and_so_is_a_round_it_lacks(p
     with pytest.raises(ProblemError, match="too few for clients=3 and rounds=3"):
         recorded.instance(seed=0, clients=3, rounds=3)
     with pytest.raises(InputError, match=r"^clients "):
-        recorded.limits(clients=0)
+        recorded.sizes(clients=0)
     for index in (-1, 2):
         with pytest.raises(ProblemError, match=f"has no round {index}; try 0 to 1"):
             recorded.instance(seed=0, clients=3, rounds=2).round(index)

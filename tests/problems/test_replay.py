@@ -161,7 +161,7 @@ def test_no_agreement_is_no_reward(tmp_path: Path) -> None:
 
 def test_a_replay_is_a_problem_by_its_path_and_by_name(logged: Path) -> None:
     assert as_problem(logged) == as_problem(str(logged)) == Log.bandit(logged) == Replay(logged)
-    assert Log.bandit(logged).limits() == (44, 45)
+    assert Log.bandit(logged).sizes() == (44, 45)
     check_problem(Log.bandit(logged), rounds=40)
 
 
@@ -260,4 +260,4 @@ def test_a_log_that_was_made_greedily_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ProblemError, match="log with EpsilonFloor, Softmax or Thompson"):
         Log.bandit(tmp_path / "ucb.parquet")
     run(DisKernelUCB(exploration=Softmax(0.5)), PROBLEM, clients=3, rounds=20, log=True).log(tmp_path / "s.parquet")
-    assert Log.bandit(tmp_path / "s.parquet").limits() == (7, 8)
+    assert Log.bandit(tmp_path / "s.parquet").sizes() == (7, 8)

@@ -16,12 +16,12 @@ from laconic.beliefs.embeddings import BlankEmbedding, Embedding, LinearEmbeddin
 from laconic.beliefs.exact import SLACK, SMALL_FACTOR, ExactBelief
 from laconic.beliefs.finite import FiniteBelief
 from laconic.beliefs.hashing import belief_hash
-from laconic.beliefs.precision import LIMITS, Limits, require_moderate
+from laconic.beliefs.precision import PRECISIONS, Precision, require_moderate
 from laconic.beliefs.reading import expect_bounded, expect_moderate, expect_shapes, whole
 from laconic.beliefs.sums import Statistics
 
 __all__ = [
-    "LIMITS",
+    "PRECISIONS",
     "SLACK",
     "SMALL_FACTOR",
     "Belief",
@@ -30,9 +30,9 @@ __all__ = [
     "Embedding",
     "ExactBelief",
     "FiniteBelief",
-    "Limits",
     "LinearEmbedding",
     "NystromEmbedding",
+    "Precision",
     "Statistics",
     "View",
     "belief_hash",

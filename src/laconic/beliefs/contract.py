@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn, Protocol
 import numpy as np
 
 from laconic.arrays import Floats, Ints
-from laconic.beliefs.precision import LIMITS, Limits
+from laconic.beliefs.precision import PRECISIONS, Precision
 from laconic.errors import InputError, KernelError, RemoteProtocolError
 from laconic.kernels import Kernel
 
@@ -94,7 +94,7 @@ class Belief(Protocol):
         ...
 
     @property
-    def limits(self) -> Limits:
+    def precision(self) -> Precision:
         """How far the precision reaches in which it computes."""
         ...
 
@@ -193,8 +193,8 @@ class BeliefBase:
     bookkeeping: ClassVar[frozenset[str]] = frozenset()
 
     @property
-    def limits(self) -> Limits:
-        return LIMITS["float64"]
+    def precision(self) -> Precision:
+        return PRECISIONS["float64"]
 
     def is_sound(self: Belief) -> bool:
         try:

@@ -13,7 +13,7 @@ import numpy as np
 from laconic.arrays import Floats, Ints
 from laconic.beliefs.contract import Belief, BeliefBase, View, column_squares, weighted
 from laconic.beliefs.finite import FiniteBelief
-from laconic.beliefs.precision import LIMITS, Limits
+from laconic.beliefs.precision import PRECISIONS, Precision
 from laconic.beliefs.reading import expect_bounded, expect_shapes, expect_usable, length
 from laconic.errors import InputError, RemoteProtocolError
 from laconic.growing import GrowingPoints, collapsed
@@ -75,8 +75,8 @@ class ExactBelief(BeliefBase):
         return self.store.rows.values
 
     @property
-    def limits(self) -> Limits:
-        return LIMITS["float64" if self.factor.dtype == DOUBLE else "float32"]  # a dtype takes long to say its name
+    def precision(self) -> Precision:
+        return PRECISIONS["float64" if self.factor.dtype == DOUBLE else "float32"]  # a dtype takes long to say its name
 
     @property
     def parameters(self) -> dict[str, object]:

@@ -11,7 +11,7 @@ import numpy as np
 from laconic.arrays import Floats
 from laconic.beliefs.contract import BeliefBase, View, column_squares, weighted
 from laconic.beliefs.embeddings import Embedding, NystromEmbedding
-from laconic.beliefs.precision import LIMITS, Limits
+from laconic.beliefs.precision import PRECISIONS, Precision
 from laconic.beliefs.reading import expect_bounded, expect_shapes, expect_usable, length
 from laconic.beliefs.sums import DOUBLE, SINGLE, Statistics, Sums, expect_sums
 from laconic.canonical import known_parts
@@ -48,8 +48,8 @@ class FiniteBelief(BeliefBase):
         return self.embedding.dim
 
     @property
-    def limits(self) -> Limits:
-        return LIMITS[self.dtype]
+    def precision(self) -> Precision:
+        return PRECISIONS[self.dtype]
 
     @property
     def dtype(self) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Limits:
+class Precision:
     """What a belief can compute with, by the precision of its features."""
 
     #: Arms whose index is this close to the best, relative to the largest |μ| + ασ, tie with it.
@@ -30,34 +30,35 @@ class Limits:
     size: float
 
 
-LIMITS = {
-    "float64": Limits(tie=1e-10, rank=1e-10, ratio=1e12, size=1e65),
-    "float32": Limits(tie=1e-4, rank=1e-5, ratio=1e3, size=1e15),
+PRECISIONS = {
+    "float64": Precision(tie=1e-10, rank=1e-10, ratio=1e12, size=1e65),
+    "float32": Precision(tie=1e-4, rank=1e-5, ratio=1e3, size=1e15),
 }
 
 
 def require_moderate(belief: Belief, X: Floats, y: Floats) -> None:
-    """Refuse points X and rewards y beyond the limits of a plan's belief: the same ones wherever they are met."""
-    limits, lam = belief.limits, belief.lam
+    """Refuse points X and rewards y beyond the precision of a plan's belief: the same ones wherever they are met."""
+    precision, lam = belief.precision, belief.lam
     largest = float(np.abs(y).max(initial=0.0))
-    most = limits.size * min(1.0, sqrt(lam))
+    most = precision.size * min(1.0, sqrt(lam))
     if not largest < most:
         raise InputError(f"rewards must be below {most:.3g} in size, got {largest:.3g}; rescale rewards")
     with np.errstate(all="ignore"):  # what overflows is refused here
         prior = float(belief.prior(X).max(initial=0.0))
-    if not prior < min(limits.ratio * lam, limits.size**2):
-        raise InputError(_too_large(prior, limits=limits, lam=lam))
+    if not prior < min(precision.ratio * lam, precision.size**2):
+        raise InputError(_too_large(prior, precision=precision, lam=lam))
 
 
-def _too_large(prior: float, *, limits: Limits, lam: float) -> str:
+def _too_large(prior: float, *, precision: Precision, lam: float) -> str:
     """Why a k(x, x) is refused, and what to try."""
-    if not prior < limits.size**2:
-        return f"the kernel gives a point k(x, x) = {prior:.3g}, not below {limits.size**2:.3g}; rescale features"
+    if not prior < precision.size**2:
+        return f"the kernel gives a point k(x, x) = {prior:.3g}, not below {precision.size**2:.3g}; rescale features"
+    enough = f"{10 * prior / precision.ratio:.1g}"
     return (
         f"lam={lam:g} is lost in the rounding of kernel values as large as {prior:.3g}: k(x, x)/lam must be below "
-        f"{limits.ratio:g}; try lam={10 * prior / limits.ratio:.1g} or more{_wider(limits)}, or rescale features"
+        f"{precision.ratio:g}; try lam={enough} or more{_wider(precision)}, or rescale features"
     )
 
 
-def _wider(limits: Limits) -> str:
-    return ", dtype='float64'" if limits is LIMITS["float32"] else ""
+def _wider(precision: Precision) -> str:
+    return ", dtype='float64'" if precision is PRECISIONS["float32"] else ""

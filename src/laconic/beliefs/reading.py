@@ -56,7 +56,7 @@ def length(arrays: Mapping[str, Floats], name: str) -> int:
 
 
 def expect_moderate(belief: Belief, X: Floats, y: Floats) -> None:
-    """Refuse points and rewards beyond the limits of a belief."""
+    """Refuse points and rewards beyond the precision of a belief."""
     try:
         require_moderate(belief, X, y)
     except InputError as error:

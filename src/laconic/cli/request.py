@@ -70,7 +70,7 @@ def understand(words: Words, *, unless: Unless | None = None) -> Experiment:
         drafts = _everywhere(drafts, option, value)
     for algorithm, parameter, value in overrides.algorithms:
         drafts = _for_one(drafts, algorithm, parameter, value)
-    sized = hasattr(problem, "limits")
+    sized = hasattr(problem, "sizes")
     return prepare(
         [draft.made() for draft in drafts],
         problem=problem,

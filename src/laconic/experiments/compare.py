@@ -250,9 +250,9 @@ def prepare(
 
 
 def _sizes(problem: Problem, *, clients: int | None, rounds: int | None) -> tuple[int, int]:
-    limits = getattr(problem, "limits", None)
-    if limits is not None:
-        clients, rounds = limits(clients, rounds)
+    sizes = getattr(problem, "sizes", None)
+    if sizes is not None:
+        clients, rounds = sizes(clients, rounds)
     clients = CLIENTS if clients is None else clients
     rounds = usual_rounds(name_of(problem, kind="problem")) if rounds is None else rounds
     require_sizes(clients=clients, rounds=rounds)

@@ -185,7 +185,7 @@ def frontier(
     """
     resolved = as_problem(problem)
     name = name_of(resolved, kind="problem")
-    sized = hasattr(resolved, "limits")
+    sized = hasattr(resolved, "sizes")
     experiment = prepare(
         knobs(kernel=kernel, lam=lam, alpha=alpha) if algorithms is None else algorithms,
         problem=resolved,

@@ -12,13 +12,13 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from laconic.arrays import Bools, Floats, Ints
-from laconic.beliefs import LIMITS
+from laconic.beliefs import PRECISIONS
 from laconic.checks import finite_array, is_grid, seen
 from laconic.errors import InputError
 from laconic.randomness import Role, generator
 
-#: Where a belief computes in double precision; see `laconic.beliefs.Limits`.
-TIE = LIMITS["float64"].tie
+#: Where a belief computes in double precision; see `laconic.beliefs.Precision`.
+TIE = PRECISIONS["float64"].tie
 #: Rounding may take probabilities so far beyond 0 and 1.
 ROUNDED = 1e-6
 

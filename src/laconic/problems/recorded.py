@@ -71,7 +71,7 @@ class Log:
 
     Examples:
         >>> log = Log(arms=[[[0.0], [1.0]]] * 6, means=[[0.2, 0.8]] * 6, noise=[0.0] * 6)
-        >>> log.limits(clients=3)
+        >>> log.sizes(clients=3)
         (3, 2)
         >>> log.instance(seed=0, clients=3, rounds=2).round(1).rewards[0].tolist()
         [0.2, 0.8]
@@ -128,14 +128,14 @@ class Log:
                 digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
         return digest.hexdigest()
 
-    def limits(self, clients: int | None = None, rounds: int | None = None) -> tuple[int, int]:
+    def sizes(self, clients: int | None = None, rounds: int | None = None) -> tuple[int, int]:
         """The sizes to play it with: all its whole rounds, and ⌊√steps⌋ clients when neither is given."""
-        return limits(self.steps, clients, rounds, source=self.source)
+        return sizes_of(self.steps, clients, rounds, source=self.source)
 
     def instance(self, *, seed: int, clients: int, rounds: int) -> LogInstance:
         """The log dealt to so many clients, the same for every seed."""
         check_opening(seed=seed, clients=clients, rounds=rounds)
-        self.limits(clients, rounds)
+        self.sizes(clients, rounds)
         return LogInstance(self, clients=clients, rounds=rounds)
 
 
@@ -164,16 +164,16 @@ class Recorded:
         """A hash of what the file holds, to know it again."""
         return self.log.sha256
 
-    def limits(self, clients: int | None = None, rounds: int | None = None) -> tuple[int, int]:
-        """See ``Log.limits``."""
-        return self.log.limits(clients, rounds)
+    def sizes(self, clients: int | None = None, rounds: int | None = None) -> tuple[int, int]:
+        """See ``Log.sizes``."""
+        return self.log.sizes(clients, rounds)
 
     def instance(self, *, seed: int, clients: int, rounds: int) -> LogInstance:
         """See ``Log.instance``."""
         return self.log.instance(seed=seed, clients=clients, rounds=rounds)
 
 
-def limits(steps: int, clients: int | None, rounds: int | None, *, source: str) -> tuple[int, int]:
+def sizes_of(steps: int, clients: int | None, rounds: int | None, *, source: str) -> tuple[int, int]:
     """The sizes to play so many steps with: all whole rounds, and ⌊√steps⌋ clients when neither is given."""
     given = {"clients": clients, "rounds": rounds}
     for name, size in given.items():

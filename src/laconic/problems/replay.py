@@ -11,7 +11,7 @@ import numpy as np
 from laconic.checks import require_no_grid, require_path, require_positive, require_probability
 from laconic.problems.base import Round
 from laconic.problems.events import Events, read_events
-from laconic.problems.recorded import limits
+from laconic.problems.recorded import sizes_of
 from laconic.problems.rounds import check_opening
 from laconic.randomness import Role, generator
 
@@ -100,12 +100,12 @@ class Replay:
         smallest = float(self.events.propensity[several].min(initial=1.0))
         return smallest if self.floor is None else max(self.floor, smallest)
 
-    def limits(self, clients: int | None = None, rounds: int | None = None) -> tuple[int, int]:
+    def sizes(self, clients: int | None = None, rounds: int | None = None) -> tuple[int, int]:
         """The sizes to replay it with: all its whole rounds, and ⌊√events⌋ clients when neither is given."""
-        return limits(len(self.events), clients, rounds, source=self.path)
+        return sizes_of(len(self.events), clients, rounds, source=self.path)
 
     def instance(self, *, seed: int, clients: int, rounds: int) -> ReplayInstance:
         """The events dealt to so many clients; the seed decides which of those that agree are accepted."""
         check_opening(seed=seed, clients=clients, rounds=rounds)
-        self.limits(clients, rounds)
+        self.sizes(clients, rounds)
         return ReplayInstance(self, seed=seed, clients=clients, rounds=rounds)

@@ -207,7 +207,7 @@ class Learner:
             # By the number of all decisions: those of a client that was restarted are drawn as if it had not been.
             draws=Draws(lambda: (seed, client, sum(starts.values()))),
             joint=lambda: alpha**2 * tail.covariance(view),
-            tie=self.belief.limits.tie,
+            tie=self.belief.precision.tie,
         )
 
     def _alpha(self) -> Any:

@@ -22,7 +22,7 @@ def met(plan: Plan, instance: Instance, *, index: int, clients: int) -> Round:
 
 
 def require_within(plan: Plan, round_: Round, *, index: int) -> None:
-    """Refuse a round that is beyond the limits of the plan's belief."""
+    """Refuse a round that is beyond the precision of the plan's belief."""
     try:
         require_moderate(plan.belief, round_.arms.reshape(-1, round_.arms.shape[2]), round_.rewards)
     except InputError as error:

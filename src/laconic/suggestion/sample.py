@@ -96,8 +96,8 @@ def pilot(problem: Problem, *, interactions: int = 500, seed: int = 0) -> Sample
     """
     require_whole("interactions", interactions, least=2)
     require_number("seed", seed)
-    limits = getattr(problem, "limits", None)
-    rounds = interactions if limits is None else min(interactions, limits(1, None)[1])
+    sizes = getattr(problem, "sizes", None)
+    rounds = interactions if sizes is None else min(interactions, sizes(1, None)[1])
     instance = problem.instance(seed=seed, clients=1, rounds=rounds)
     points, rewards = [], []
     for index in range(rounds):

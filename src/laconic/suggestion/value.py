@@ -139,9 +139,9 @@ class Suggestion:
         return "# Run it with: laconic run THIS_FILE --out DIR\n\n" + to_text(file)
 
     def _sizes(self, problem: Problem, *, clients: int | None, rounds: int | None) -> tuple[int, int]:
-        limits = getattr(problem, "limits", None)
-        if limits is not None:
-            sizes: tuple[int, int] = limits(clients, rounds)
+        own = getattr(problem, "sizes", None)
+        if own is not None:
+            sizes: tuple[int, int] = own(clients, rounds)
             return sizes
         n = clients or self.traffic.clients
         return n, rounds or max(1, min(self.traffic.daily, STEPS // n))

@@ -36,13 +36,13 @@ def check_problem(problem: Problem, *, clients: int = 3, rounds: int = 4, seeds_
 
 
 def _sizes(subject: Subject, problem: Problem, *, clients: int, rounds: int) -> tuple[int, int]:
-    limits = getattr(problem, "limits", None)
-    if limits is None:
+    sizes = getattr(problem, "sizes", None)
+    if sizes is None:
         return clients, rounds
-    with subject.calling("limits()"):
-        most_clients, most_rounds = limits()
+    with subject.calling("sizes()"):
+        most_clients, most_rounds = sizes()
     for name, size in (("clients", most_clients), ("rounds", most_rounds)):
-        subject.claim(isinstance(size, int) and size > 0, f"limits() gives {name}={size!r}, not a number above 0")
+        subject.claim(isinstance(size, int) and size > 0, f"sizes() gives {name}={size!r}, not a number above 0")
     return min(clients, most_clients), min(rounds, most_rounds)
 
 

@@ -105,14 +105,14 @@ class AgreeOnDictionary(Phase):
         points, rewards = union.values["points"], union.values["rewards"]
         if len(points) == 0:
             return NOTHING  # unchanged
-        pivots = full_rank(draft.dictionary_kernel(), points, tolerance=draft.limits.rank)
+        pivots = full_rank(draft.dictionary_kernel(), points, tolerance=draft.precision.rank)
         return Payload(values={"points": points[pivots], "rewards": rewards[pivots]})
 
     def _agreed(self, draft: Belief, state: dict[int, Payload]) -> Agreed:
         old = dictionary_of(draft)
         proposals = {client: references.points_of(part, old) for client, part in sorted(state.items()) if part.values}
         union = np.concatenate([np.empty((0, draft.dim)), *proposals.values()])
-        pivots = full_rank(draft.dictionary_kernel(), union, tolerance=draft.limits.rank)
+        pivots = full_rank(draft.dictionary_kernel(), union, tolerance=draft.precision.rank)
         new = union[pivots] if len(union) else old
         own = {client: references.rows_of(part, draft.dim) for client, part in state.items() if part.values}
         return Agreed(points=new, old=old, own=own)

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg import blas
 
 from laconic.arrays import Bools, Floats, Ints
-from laconic.beliefs import LIMITS
+from laconic.beliefs import PRECISIONS
 from laconic.runtimes.lockstep.batch import Exploring, NewPoints, Prediction, Scores
 
 #: Rows are folded into E when there are so many of them, and the first time not before this share of the rank.
@@ -14,7 +14,7 @@ FOLD_FROM, FOLD_SHARE = 32, 0.25
 #: Arms that cannot win are dropped where those that remain take this many multiplications each.
 DROP_FROM = 20_000
 #: Rounding may move an index by this much, relative to the largest, by the precision of features.
-ROUNDING = {name: 10.0 * limits.tie for name, limits in LIMITS.items()}
+ROUNDING = {name: 10.0 * precision.tie for name, precision in PRECISIONS.items()}
 #: Rows of so many entries are folded in one product.
 FOLD_ENTRIES = 8_000_000
 

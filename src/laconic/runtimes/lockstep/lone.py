@@ -204,7 +204,7 @@ class LoneFleet:
         there = None if arms.mask is None else arms.mask[numbers]
         if not np.isfinite(mean + width).all():
             raise InputError("the model's predictions overflow; rescale features and rewards to moderate sizes")
-        tied = tied_with_best(mean, width, tie=self.plan.belief.limits.tie, there=there)
+        tied = tied_with_best(mean, width, tie=self.plan.belief.precision.tie, there=there)
         picked: Ints = tied.argmax(axis=1)
         if self.recorder.chances is not None:
             for number, shares in zip(numbers, tied.sum(axis=1), strict=True):

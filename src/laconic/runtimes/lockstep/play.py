@@ -175,7 +175,7 @@ class Fleet:
             rows, columns = self._numbers[: last - first, None], arms.scored[first:last]
             mean, width = mean[rows, columns], width[rows, columns]
         there = None if arms.mask is None else arms.mask[first:last]
-        tied = tied_with_best(mean, width, tie=self.belief.limits.tie, there=there)
+        tied = tied_with_best(mean, width, tie=self.belief.precision.tie, there=there)
         picked: Ints = tied.argmax(axis=1)
         if self.recorder.chances is not None:
             self.recorder.chances.note_shared(index * self.clients + first, tied.sum(axis=1))

@@ -37,7 +37,7 @@ class Sight:
             width=width,
             same=np.argsort(order)[same],
             draws=Draws(lambda: address),
-            tie=self.belief.limits.tie,
+            tie=self.belief.precision.tie,
             joint=lambda: self._covariance(row, points),
         )
 
