@@ -94,7 +94,7 @@ $(DOCS)/.installed: requirements/docs.txt
 	@touch $@
 
 docs: $(DOCS)/.installed ## build the documentation in site/
-	$(DOCS)/bin/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/bin/mkdocs build --strict --quiet
 	@$(DOCS)/bin/python -m tools.offline site
 	@echo "open site/index.html"
 

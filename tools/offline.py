@@ -20,6 +20,8 @@ FETCHED = {
     "object": ("data",),
     "link": ("href",),
 }
+#: What search reads where pages are files; without it a page with a search finds nothing.
+INDEX, SEARCH = "search/search_index.js", 'data-md-component="search"'
 #: The page that a server shows for what is not there; in a folder nothing leads to it.
 SERVED = "404.html"
 #: Links that say something and fetch nothing.
@@ -51,6 +53,9 @@ def complaints(site: Path) -> list[str]:
         text = sheet.read_text(encoding="utf-8")
         addresses = re.findall(r"(?:url\(|@import)\s*[\"']?((?:https?:)?//[^\"')\s]+)", text)
         found += [f"{sheet}: loads {address}" for address in addresses]
+    searching = [page for page in pages if SEARCH in page.read_text(encoding="utf-8")]
+    if searching and not (site / INDEX).is_file():
+        found.append(f"{searching[0]}: has a search, and {INDEX} is not there")
     return found
 
 

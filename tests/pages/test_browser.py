@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
-import subprocess
 from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-BROWSER = next((found for found in map(shutil.which, BROWSERS) if found), None)
+from tests.pages.browsing import browsed, needs_browser
+
 #: A window is at least 500 pixels wide, so the page is shown in a frame, as wide as the device would be.
 FRAME = """<!doctype html><meta charset="utf-8"><body style="margin:0">
 <iframe style="border:0" width="{width}" height="900" srcdoc="{page}"></iframe>
@@ -44,7 +42,7 @@ const timer = setInterval(() => {{
 }}, 50);
 </script>"""
 
-pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium here; try: apt-get install chromium")
+pytestmark = needs_browser
 
 
 def opened(page: Path, *, width: int, folder: Path) -> tuple[dict[str, Any], list[str]]:
@@ -52,21 +50,10 @@ def opened(page: Path, *, width: int, folder: Path) -> tuple[dict[str, Any], lis
     framed = folder / "framed.html"
     text = escape(page.read_text(encoding="utf-8"))
     framed.write_text(FRAME.format(width=width, page=text), encoding="utf-8")
-    done = subprocess.run(
-        [
-            *(str(BROWSER), "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}"),
-            *("--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"),
-            *("--disable-quic", "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr", "--v=0"),
-            *("--virtual-time-budget=60000", "--window-size=1400,1000", "--dump-dom", framed.as_uri()),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    found = re.search(r'data-measured="(.*?)"', done.stdout)
-    assert found, done.stderr[-2000:]
-    return json.loads(unescape(found[1])), [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    shown, said = browsed(framed, folder=folder)
+    found = re.search(r'data-measured="(.*?)"', shown)
+    assert found, said[-2000:]
+    return json.loads(unescape(found[1])), [line for line in said.splitlines() if "CONSOLE" in line]
 
 
 @pytest.mark.parametrize("width", [1280, 820, 390])
