@@ -3,6 +3,8 @@ PYTHON  ?= python3
 VENV    ?= .venv
 WORKERS ?= 2
 SCHEDULES ?= 10000
+# Empty, a new lock keeps the versions of the one before and adds only what is missing.
+UPGRADE ?= --upgrade
 # Settings that suit the demo's problem, where points return: all of them may be in a dictionary.
 DEMO    ?= compare catalogue --gamma 1 --lam 1 --alpha 0.5 --set ApproxDisKernelUCB.qbar=10 --out demo
 
@@ -98,13 +100,13 @@ docs: $(DOCS)/.installed ## build the documentation in site/
 	@$(DOCS)/bin/python -m tools.offline site
 	@echo "open site/index.html"
 
-lock: ## resolve requirements/*.txt anew, with hashes, for every supported Python and platform
+lock: ## resolve requirements/*.txt anew, with hashes, for every supported Python and platform (UPGRADE= keeps versions)
 	@$(PYTHON) -m venv $(LOCKENV)
 	@$(LOCKENV)/bin/python -m pip --disable-pip-version-check install -qq --upgrade uv
 	@set -e; for extra in $(LOCKS); do \
 	  echo "Resolving requirements/$$extra.txt"; \
 	  $(LOCKENV)/bin/uv --no-config --quiet pip compile pyproject.toml --extra $$extra --output-file requirements/$$extra.txt \
-	    --universal --python-version 3.11 --generate-hashes --upgrade \
+	    --universal --python-version 3.11 --generate-hashes $(UPGRADE) \
 	    --no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock'; \
 	done
 

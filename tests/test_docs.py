@@ -277,12 +277,14 @@ def steady(outputs: list[Any], *, timed: bool) -> str:
     return re.sub(r" +[\d.]+$", "", said, flags=re.MULTILINE) if timed else said
 
 
-def test_the_tutorial_runs_and_shows_what_is_kept_in_it() -> None:
+def test_the_tutorial_runs_in_a_kernel_and_shows_what_is_kept_in_it_and_a_bar_for_each_comparison() -> None:
     tutorial = notebook.read(DOCS / "tutorial.ipynb")
     for cell, outputs in zip(notebook.code_cells(tutorial), notebook.run(tutorial), strict=True):
+        shown = [each for each in outputs if not notebook.is_bar(each)]
         timed = "timed" in cell["metadata"].get("tags", ())
-        assert steady(outputs, timed=timed) == steady(cell["outputs"], timed=timed), "try make tutorial"
-        assert len(notebook.figures_of(outputs)) == len(notebook.figures_of(cell["outputs"]))
+        assert steady(shown, timed=timed) == steady(cell["outputs"], timed=timed), "try make tutorial"
+        assert len(notebook.figures_of(shown)) == len(notebook.figures_of(cell["outputs"]))
+        assert len(outputs) - len(shown) == "".join(cell["source"]).count("compare(")
 
 
 def test_the_tutorials_page_has_its_words_its_output_and_its_figures() -> None:

@@ -1,1 +1,1 @@
-"""What makes the documentation: notebooks without Jupyter, and a look at the built site."""
+"""What makes the documentation: notebooks as pages, and a look at the built site."""

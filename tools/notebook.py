@@ -1,22 +1,20 @@
-"""Notebooks without Jupyter: run their cells, keep what they show, and write them as pages of the site.
+"""Notebooks: run their cells in a kernel, keep what they show, and write them as pages of the site.
 
 ``python -m tools.notebook docs/tutorial.ipynb`` runs a notebook and keeps the new outputs in it. MkDocs loads this
-file as a hook: every notebook in docs/ becomes a page, with the outputs and the figures that are kept in it.
+file as a hook: every notebook in docs/ becomes a page, with the outputs and the figures that are kept in it. That
+takes no Jupyter.
 """
 
 from __future__ import annotations
 
-import ast
 import base64
-import contextlib
-import io
 import json
 import re
 import sys
 from pathlib import Path
 from typing import Any
 
-PNG, TEXT = "image/png", "text/plain"
+PNG, HTML, TEXT = "image/png", "text/html", "text/plain"
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -36,33 +34,26 @@ def code_cells(notebook: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def run(notebook: dict[str, Any]) -> list[list[dict[str, Any]]]:
-    """Run all cells in one namespace; what each of them shows, as a notebook keeps it."""
-    namespace: dict[str, Any] = {"__name__": "__main__"}
-    return [_shown("".join(cell["source"]), namespace) for cell in code_cells(notebook)]
+    """Run all cells in a kernel of their own, as Jupyter does; what each of them shows, as a notebook keeps it."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    book = nbformat.reads(json.dumps(notebook), as_version=4)
+    NotebookClient(book, timeout=None).execute()
+    return [[_kept(output) for output in cell.outputs] for cell in book.cells if cell.cell_type == "code"]
 
 
-def _shown(source: str, namespace: dict[str, Any]) -> list[dict[str, Any]]:
-    """What one cell prints, and what its last expression gives."""
-    body = ast.parse(source).body
-    last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        exec(compile(ast.Module(body, type_ignores=[]), "cell", "exec"), namespace)
-        value = None
-        if isinstance(last, ast.Expr):
-            value = eval(compile(ast.Expression(last.value), "cell", "eval"), namespace)
-    stream = [{"output_type": "stream", "name": "stdout", "text": _lines(printed.getvalue())}]
-    return [*(stream if printed.getvalue() else []), *([] if value is None else [_displayed(value)])]
-
-
-def _displayed(value: Any) -> dict[str, Any]:
-    from matplotlib.figure import Figure
-
-    data: dict[str, Any] = {TEXT: _lines(repr(value))}
-    if isinstance(value, Figure):
-        file = io.BytesIO()
-        value.savefig(file, format="png", dpi=72, metadata={"Software": None})
-        data = {PNG: base64.b64encode(file.getvalue()).decode(), TEXT: ["<Figure>"]}
+def _kept(output: Any) -> dict[str, Any]:
+    """An output with its text in lines, and without the number of the try in which it was made."""
+    if output.output_type == "stream":
+        return {"output_type": "stream", "name": output.name, "text": _lines(output.text)}
+    data = {kind: text if kind == PNG else _lines(text) for kind, text in output.data.items()}
     return {"output_type": "display_data", "data": data, "metadata": {}}
+
+
+def is_bar(output: dict[str, Any]) -> bool:
+    """Whether an output is the bar of a comparison, which is of no use once that is done."""
+    return "".join(output.get("data", {}).get(HTML, "")).startswith("<progress")
 
 
 def _lines(text: str) -> list[str]:
@@ -124,7 +115,7 @@ def main(paths: list[str]) -> None:
     for path in map(Path, paths):
         notebook = read(path)
         for cell, outputs in zip(code_cells(notebook), run(notebook), strict=True):
-            cell["outputs"] = outputs
+            cell["outputs"] = [each for each in outputs if not is_bar(each)]
         write(path, notebook)
 
 

@@ -68,13 +68,3 @@ def test_a_terminal_of_ipython_is_no_notebook(monkeypatch: pytest.MonkeyPatch) -
     terminal: Any = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=None))
     monkeypatch.setitem(sys.modules, "IPython", terminal)
     assert not is_notebook()
-
-
-def test_a_real_kernel_shows_the_bar() -> None:
-    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
-    pytest.importorskip("ipykernel")
-    code = "from laconic import compare\ncompare('DisLinUCB', problem='cosine', clients=2, rounds=3, seeds=1)"
-    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(code)])
-    nbclient.NotebookClient(book, timeout=300).execute()
-    shown = [output["data"].get("text/html", "") for output in book.cells[0].outputs if "data" in output]
-    assert any(each.startswith("<progress") for each in shown)
