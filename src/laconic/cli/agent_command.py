@@ -9,9 +9,13 @@ from typing import Annotated, Any
 
 import typer
 
+from laconic.cli.options import named
+
 
 def agent(
-    file: Annotated[Path, typer.Argument(metavar="AGENT.toml", help="Coordinator, name, state, TLS, where to listen.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="AGENT.toml", help="Coordinator, name, state, TLS, where to listen.", **named())
+    ],
     log: Annotated[
         str, typer.Option("--log", metavar="LEVEL", help="How much is logged: debug, info, warning or error.")
     ] = "info",

@@ -25,7 +25,9 @@ from laconic.cli.status import status
 from laconic.cli.suggest_command import suggest
 from laconic.cli.top import top
 
-EPILOG = "Exit codes: 0 all went well, 2 bad input (one line on stderr says what), 130 stopped by Ctrl-C or SIGTERM."
+EPILOG = (
+    "Exit codes: 0 all went well, 2 bad input (one line on stderr says what), 130 stopped by Ctrl-C, 143 by SIGTERM."
+)
 
 app = typer.Typer(
     name="laconic",

@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 from laconic import limits
-from laconic.cli.options import whole
+from laconic.cli.options import named, whole
 
 
 def certs(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where the files are, or are made.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where the files are, or are made.", **named())],
     names: Annotated[
         list[str] | None,
         typer.Argument(metavar="NAME...", help="Agents; [bold]coordinator[/] is made in any case."),

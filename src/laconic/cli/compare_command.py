@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from laconic import defaults
-from laconic.cli import options, sweep
+from laconic.cli import options
 from laconic.cli.aside import aside
+from laconic.cli.stopping import stoppable
 
 if TYPE_CHECKING:
     from laconic.experiments.config import Experiment
@@ -95,12 +96,12 @@ class _Session:
         if self.choices is not None:
             require_writable_file(self.choices)
         try:
-            with sweep.one_interrupt(), display.progress(quiet=self.quiet) as show:
+            with stoppable() as stop, display.progress(quiet=self.quiet) as show:
                 results = self._compare(show)
         except Interrupted as stopped:
             self._report(stopped.results)
             self._tell(f"interrupted: {len(stopped.results.rows)} runs had finished{self._from_here()}")
-            raise typer.Exit(130) from None
+            raise typer.Exit(stop.code) from None
         except Incomplete as incomplete:
             self._report(incomplete.results)
             raise

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from laconic.cli.options import named
+
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -92,7 +94,9 @@ def show_path(
 @app.command("import", no_args_is_help=True)
 def import_data(
     name: Name,
-    file: Annotated[Path, typer.Argument(help="The publisher's archive, or a file out of it, packed or not.")],
+    file: Annotated[
+        Path, typer.Argument(help="The publisher's archive, or a file out of it, packed or not.", **named())
+    ],
     accept_licence: Accept = False,
     as_json: Json = False,
 ) -> None:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from laconic.cli import complete, options, sweep
+from laconic.cli.options import named
+from laconic.cli.stopping import stoppable
 
 if TYPE_CHECKING:
     from laconic.experiments.config import Experiment
@@ -29,6 +31,7 @@ Folder = Annotated[
     typer.Option(
         "--out",
         metavar="DIR",
+        **named(),
         help="Every finished run, results.parquet, config.toml, figure.png and figure.svg go here. "
         "[dim]\\[default: frontier-PROBLEM][/]",
         show_default=False,
@@ -88,11 +91,12 @@ def frontier(
 def _swept(experiment: Experiment, *, folder: Path, jobs: int | None, quiet: bool, beyond_memory: bool) -> Frontier:
     from laconic.experiments.frontier import swept
 
-    try:
-        with sweep.one_interrupt(), sweep.watching(quiet=quiet) as watch:
-            return swept(experiment, out=folder, jobs=jobs, watch=watch, beyond_memory=beyond_memory)
-    except KeyboardInterrupt:
-        sweep.stopped(folder)
+    with stoppable() as stop:
+        try:
+            with sweep.watching(quiet=quiet) as watch:
+                return swept(experiment, out=folder, jobs=jobs, watch=watch, beyond_memory=beyond_memory)
+        except KeyboardInterrupt:
+            stop.leave(folder)
 
 
 def _say(found: Frontier, *, folder: Path, as_json: bool) -> None:

@@ -7,10 +7,14 @@ from typing import Annotated
 
 import typer
 
+from laconic.cli.options import named
+
 
 def log(
-    states: Annotated[list[Path], typer.Argument(metavar="STATE...", help="State files of agents, running or not.")],
-    out: Annotated[Path, typer.Option("--out", metavar="FILE.parquet", help="Where the log is written.")],
+    states: Annotated[
+        list[Path], typer.Argument(metavar="STATE...", help="State files of agents, running or not.", **named())
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="FILE.parquet", help="Where the log is written.", **named())],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
     """Export decisions and rewards of agents: the arms shown, the one chosen, its probability, what it paid.

@@ -58,6 +58,17 @@ def number() -> Any:
     return {"parser": read}
 
 
+def named() -> Any:
+    """How a file or a folder is read: to pathlib no name at all is the current folder, which nobody means by it."""
+
+    def read(text: str | Path) -> Path:
+        if not str(text).strip():
+            raise typer.BadParameter("is empty; try . for the current folder, or a name")
+        return Path(text)
+
+    return {"parser": read}
+
+
 def _cut(text: object) -> str:
     return reprlib.repr(str(text))
 
@@ -227,6 +238,7 @@ Out = Annotated[
         "--out",
         panel=OUTPUT,
         metavar="DIR",
+        **named(),
         help="Keep every finished run at once, and results.parquet, config.toml, figure.png and figure.svg at the end. "
         "What is there already is not run again; a folder with results of another comparison is refused.",
     ),
@@ -237,6 +249,7 @@ Choices = Annotated[
         "--choices",
         panel=OUTPUT,
         metavar="FILE.npz",
+        **named(),
         help="Keep the chosen arm of every step, one array per ALGORITHM/SEED; every run is made for that.",
     ),
 ]

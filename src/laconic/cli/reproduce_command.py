@@ -46,6 +46,7 @@ def reproduce(
         typer.Option(
             "--out",
             metavar="DIR",
+            **options.named(),
             help="Results and report.html go here. [dim]\\[default: PAPER-PROFILE][/]",
             show_default=False,
             rich_help_panel=sweep.OUTPUT,

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from laconic.cli import sweep
+from laconic.cli.options import named
 
 
 def run(
@@ -15,12 +16,15 @@ def run(
         Path,
         typer.Argument(
             metavar="FILE.toml",
+            **named(),
             help="Problem, sizes, algorithms with grids, seeds; [bold]laconic reproduce[/] leaves some in config/.",
         ),
     ],
     out: Annotated[
         Path,
-        typer.Option("--out", metavar="DIR", help="Results and report.html go here.", rich_help_panel=sweep.OUTPUT),
+        typer.Option(
+            "--out", metavar="DIR", **named(), help="Results and report.html go here.", rich_help_panel=sweep.OUTPUT
+        ),
     ],
     jobs: sweep.Jobs = None,
     engine: sweep.Engine = "joblib",

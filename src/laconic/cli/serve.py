@@ -9,13 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from laconic.cli.options import named
+
 if TYPE_CHECKING:
     from laconic.cli.federation import Federation
 
 
 def serve(
     file: Annotated[
-        Path, typer.Argument(metavar="FEDERATION.toml", help="Algorithm, dimension, address, TLS, state, limits.")
+        Path,
+        typer.Argument(metavar="FEDERATION.toml", help="Algorithm, dimension, address, TLS, state, limits.", **named()),
     ],
     log: Annotated[
         str, typer.Option("--log", metavar="LEVEL", help="How much is logged: debug, info, warning or error.")

@@ -10,7 +10,7 @@ import typer
 from laconic import limits
 from laconic.cli import complete
 from laconic.cli.aside import aside, is_terminal
-from laconic.cli.options import whole
+from laconic.cli.options import named, whole
 
 if TYPE_CHECKING:
     from laconic.suggestion import Suggestion
@@ -69,6 +69,7 @@ def suggest(
         typer.Option(
             "--out",
             metavar="FILE.toml",
+            **named(),
             help="Keep an experiment for [bold]laconic run[/] here; of a file of points, with a problem made of them "
             "beside it, as FILE-rehearsal.npz.",
         ),
@@ -116,7 +117,7 @@ def _keep(found: Suggestion, out: Path) -> list[str]:
     from laconic.suggestion import rehearsal
 
     if out.suffix.lower() != ".toml":
-        raise InputError(f"--out must be the name of a .toml file, not {str(out)!r}; try {out.with_suffix('.toml')}")
+        raise InputError(f"--out must be the name of a .toml file, not {str(out)!r}; try {out.stem or 'own'}.toml")
     beside = out.with_name(f"{out.stem}-rehearsal.npz")
     for path in (out, beside):
         if path.exists():

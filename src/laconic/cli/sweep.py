@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from laconic import limits
 from laconic.cli.aside import aside, is_terminal
 from laconic.cli.options import whole
+from laconic.cli.stopping import stoppable
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from laconic.report.table import Table
 
 WHERE, OUTPUT = "Where it runs", "What comes out"
-INTERRUPTED = 130
 
 Jobs = Annotated[
     int | None,
@@ -92,11 +91,14 @@ class Sweeping:
         require_place(self.out)
         where = engine(self.engine, jobs=self.jobs, address=self.address)
         with locked(self.out):
-            try:
-                with one_interrupt(), watching(quiet=self.quiet) as watch:
-                    outcome = conduct(specs, out=self.out, engine=where, watch=watch, beyond_memory=self.beyond_memory)
-            except KeyboardInterrupt:
-                stopped(self.out)
+            with stoppable() as stop:
+                try:
+                    with watching(quiet=self.quiet) as watch:
+                        outcome = conduct(
+                            specs, out=self.out, engine=where, watch=watch, beyond_memory=self.beyond_memory
+                        )
+                except KeyboardInterrupt:
+                    stop.leave(self.out)
             if outcome.absent and not outcome.panels and not outcome.failures:
                 raise InputError("; ".join(each.why for each in outcome.absent))
             if not self.quiet:
@@ -130,30 +132,6 @@ class Sweeping:
             typer.echo(f"\nnot run: {each.why}")
         if files:
             typer.echo(f"\nreport: {files[0]} (and {len(files) - 1} files beside it)")
-
-
-def stopped(out: Path) -> NoReturn:
-    """Say what stopping means, and end."""
-    aside(f"stopped; finished runs are kept in {out}, and the same command goes on from there")
-    raise typer.Exit(INTERRUPTED) from None
-
-
-@contextmanager
-def one_interrupt() -> Iterator[None]:
-    """The first Ctrl-C or SIGTERM stops the sweep; a second one would disturb the clearing up."""
-    both = (signal.SIGINT, signal.SIGTERM)
-
-    def stop(*_: object) -> None:
-        for each in both:
-            signal.signal(each, signal.SIG_IGN)
-        raise KeyboardInterrupt
-
-    before = {each: signal.signal(each, stop) for each in both}
-    try:
-        yield
-    finally:
-        for each, handler in before.items():
-            signal.signal(each, handler)
 
 
 def _plain(outcome: Outcome, *, files: Sequence[Path], with_claims: bool) -> dict[str, Any]:
