@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -117,3 +118,22 @@ cli.main([])
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stderr) == (int(code), told)
+
+
+def test_what_a_service_warns_of_is_logged_at_once_and_not_when_it_ends() -> None:
+    script = """
+import sys, warnings
+import laconic.cli as cli
+from laconic.runtimes.service.jsonlines import log_to_stderr
+def answered(arguments):
+    log_to_stderr()
+    warnings.warn("beware", stacklevel=1)
+    print("later", file=sys.stderr)
+    return 0
+cli._answered = answered
+cli.main([])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    logged, later = done.stderr.splitlines()
+    assert {"level": "warning", "event": "beware", "category": "UserWarning"}.items() <= json.loads(logged).items()
+    assert later == "later"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import textwrap
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,10 +14,6 @@ from laconic.cli.list_command import KINDS, summary
 
 if TYPE_CHECKING:
     from laconic.registry import Kind
-
-
-#: Columns of a page.
-WIDTH = 80
 
 
 def show(
@@ -113,7 +108,7 @@ def _text(page: dict[str, Any]) -> str:
     lines = [*_wrapped(f"{page['name']} ({page['kind']})"), *_wrapped(page["summary"]), ""]
     for title, key in (("chooses", "equation"), ("sends", "sends")):
         lines += _wrapped(page[key], first=f"{title:<9} ") if key in page else []
-    lines += [""] if len(lines) > 3 else []
+    lines += [""] if lines[-1] else []
     lines += ["parameters"] if page["parameters"] else ["no parameters"]
     for name, value in page["parameters"].items():
         lines += _wrapped("(needed)" if name in page["needed"] else str(value), first=f"  {name}  ")
@@ -123,4 +118,6 @@ def _text(page: dict[str, Any]) -> str:
 
 def _wrapped(text: str, *, first: str = "") -> list[str]:
     """Lines that fit a terminal; further ones stand below the first word."""
-    return textwrap.wrap(text, WIDTH, initial_indent=first, subsequent_indent=" " * len(first), break_on_hyphens=False)
+    from laconic.report.table import hanging
+
+    return (first + hanging(text, indent=len(first))).split("\n") if text else []

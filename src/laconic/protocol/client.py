@@ -53,7 +53,6 @@ class Client:
     Every call gives an `Outcome`: records to keep, messages to send, work to run and hand back. An error leaves
     everything as it was. A client has no lock: threads that share one take turns, or have an `Agent`, which has one.
 
-
     Args:
         plan: The parts that it runs on; its server's must be the same.
         number: Its number on the roster, from 0.
@@ -81,29 +80,12 @@ class Client:
         points: PointTable | None = None,
     ) -> None:
         require_plan(plan)
-        require_number("number", number)
-        require_number("seed", seed, bits=64)
-        require_number("clients", clients, least=1)
-        require_number("start", start)
-        require_number("term", term)
-        require_no_grid(member=member)
-        require_flag("member", member)
-        if name is not None:
-            require_name("name", name)
+        _require_identity(number=number, seed=seed, clients=clients, member=member, name=name, start=start, term=term)
         self.plan, self.seed = plan, seed
         self.plan_table = table_bytes(plan.table)
         self.phases = len(plan.phases)
-        session = Session(
-            name=str(number) if name is None else name,
-            state=ClientState.IDLE if member else ClientState.OUTSIDE,
-            alone=plan.digest is not None,
-            number=number,
-            clients=clients,
-            incarnation=1 if member else 0,
-            term=term,
-        )
         self.born = Born(
-            name=session.name,
+            name=str(number) if name is None else name,
             plan=self.plan_table,
             seed=seed,
             number=number,
@@ -115,7 +97,7 @@ class Client:
         self._counts_bytes = counts_bytes(plan.trigger)
         self._standing = Standing(
             learner=Learner(plan, seed=seed, number=number, clients=clients, start=start),
-            session=session,
+            session=_first_session(self.born, alone=plan.digest is not None),
             held=None if plan.digest is None else changed(Held.blank(plan.belief), library=_no_points(plan, points)),
             sent=_no_points(plan, points),
         )
@@ -427,6 +409,34 @@ class Client:
     def _draft_of(self, sync: OwnSync) -> Belief:
         """The belief that a sync has come to."""
         return self.learner.belief if sync.draft is None else sync.draft
+
+
+def _require_identity(
+    *, number: int, seed: int, clients: int, member: bool, name: str | None, start: int, term: int
+) -> None:
+    """Refuse what no client is told about itself."""
+    require_number("number", number)
+    require_number("seed", seed, bits=64)
+    require_number("clients", clients, least=1)
+    require_number("start", start)
+    require_number("term", term)
+    require_no_grid(member=member)
+    require_flag("member", member)
+    if name is not None:
+        require_name("name", name)
+
+
+def _first_session(born: Born, *, alone: bool) -> Session:
+    """What a client knows of its server when it is made."""
+    return Session(
+        name=born.name,
+        state=ClientState.IDLE if born.member else ClientState.OUTSIDE,
+        alone=alone,
+        number=born.number,
+        clients=born.clients,
+        incarnation=1 if born.member else 0,
+        term=born.term,
+    )
 
 
 def _no_points(plan: Plan, points: PointTable | None) -> Library:

@@ -1,10 +1,11 @@
-"""Structured logs: a JSON object a line."""
+"""Structured logs: one JSON object for each line."""
 
 from __future__ import annotations
 
 import json
 import logging
 import sys
+import warnings
 from datetime import UTC, datetime
 
 #: What every record has; all else was given with the event.
@@ -29,10 +30,15 @@ class JsonLines(logging.Formatter):
 
 
 def log_to_stderr(level: str = "info") -> None:
-    """Write what laconic logs to stderr, a JSON object a line."""
+    """Write what laconic logs, and what it warns of, to stderr at once, a JSON object for each line."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     logger = logging.getLogger("laconic")
     logger.handlers[:] = [handler]
     logger.setLevel(level.upper())
     logger.propagate = False
+    warnings.showwarning = _log_warning
+
+
+def _log_warning(message: Warning | str, category: type[Warning], *_: object, **__: object) -> None:
+    logging.getLogger("laconic").warning(" ".join(str(message).split()), extra={"category": category.__name__})
