@@ -118,7 +118,7 @@ def test_the_table_and_what_it_shows_follow_the_runs() -> None:
     assert done.err == ""
 
 
-def test_without_a_terminal_progress_is_one_line_a_run() -> None:
+def test_without_a_terminal_progress_is_one_line_for_each_run() -> None:
     done = Outcome("compare", "-a", "DisLinUCB", *SMALL[:-1])
     assert [line.split(":")[0] for line in done.err.splitlines()] == [
         "[1/2] DisLinUCB, seed 0",

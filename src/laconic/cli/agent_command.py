@@ -23,7 +23,7 @@ def agent(
     """Serve an agent to applications in other languages, as HTTP with JSON, until SIGTERM or Ctrl-C.
 
     There are POST /choose, /observe, /learn and /flush, GET /status, and GET /openapi.json, which describes them.
-    Logs go to stderr, a JSON object a line. The first line on stdout says where it serves.
+    Logs go to stderr, one JSON object for each line. The first line on stdout says where it serves.
     """
     from laconic.checks import require_one_of
     from laconic.cli.agent_file import read_agent

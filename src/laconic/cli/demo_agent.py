@@ -1,6 +1,6 @@
 """One agent of ``laconic demo-federation``, as a process of its own: it plays its part of a problem, round by round.
 
-It tells what it does on stdout, a JSON object a line. Started again, it goes on after the last round whose reward is in
+It tells what it does on stdout, one JSON object for each line. Started again, it goes on after the last round whose reward is in
 its state file.
 """
 

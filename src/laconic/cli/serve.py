@@ -26,7 +26,7 @@ def serve(
 ) -> None:
     """Coordinate a federation until SIGTERM or Ctrl-C; SIGHUP reads the allowed names again.
 
-    Logs go to stderr, a JSON object a line. The first line on stdout says where it serves.
+    Logs go to stderr, one JSON object for each line. The first line on stdout says where it serves.
     """
     from laconic.checks import require_one_of
     from laconic.cli.federation import read_federation

@@ -179,7 +179,7 @@ def _by_algorithm(outcome: Outcome, title: str, cell: Callable[[Group], str]) ->
 
 
 def _standings(outcome: Outcome) -> list[str]:
-    """A line a problem on where LaconicUCB stands."""
+    """One line for each problem on where LaconicUCB stands."""
     from laconic.pages.placing import standing
 
     found = [each for panel in outcome.panels if (each := standing(panel)) is not None]

@@ -64,7 +64,7 @@ def _problem(panel: Panel) -> tuple[str, ...]:
 
 
 def _algorithms(panels: Sequence[Panel]) -> Iterator[Markup]:
-    """One table where all problems have the same settings, else one a problem."""
+    """One table where all problems have the same settings, else one for each problem."""
     tables: dict[Markup, list[str]] = {}
     for panel in panels:
         tables.setdefault(_settings(panel), []).append(panel.name)

@@ -62,7 +62,7 @@ def _verdicts(outcome: Outcome) -> list[str]:
 
 
 def _set_aside(panels: Sequence[Panel]) -> list[str]:
-    """A line a problem and reason with the settings that are no evidence."""
+    """One line for each problem and reason with the settings that are no evidence."""
     lines = []
     for panel in panels:
         reasons: dict[str, list[str]] = {}

@@ -23,7 +23,7 @@ class Table:
     headers: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     caption: str = ""
-    ranks: tuple[int, ...] = ()  # one a column; without them all are of rank 0
+    ranks: tuple[int, ...] = ()  # one for each column; without them all are of rank 0
     left_out: tuple[str, ...] = ()  # columns for which there was no room
 
     def text(self, *, width: int = WIDTH) -> str:

@@ -41,7 +41,7 @@ SERVER = -1
 
 
 class Network:
-    """Clients and a server joined by links, one a client; each link keeps its order, and may be cut.
+    """Clients and a server joined by links, one for each client; each link keeps its order, and may be cut.
 
     Work is done as soon as it is owed, but for members who are ``slow``. ``share`` is False where each member is to do
     its own work, as in processes of their own; with ``keep`` all records are kept, in memory. In a ``strict`` one work
