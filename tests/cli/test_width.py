@@ -96,9 +96,9 @@ def test_list_fits() -> None:
 @pytest.mark.parametrize("left", ["12 min left in all", ""])
 @pytest.mark.parametrize("said", ["stage 2 of 3, sensitivity", "DisKernelUCB D=2, seed 12"])
 def test_bars_fit_and_what_stands_beside_them_stays_whole(said: str, left: str) -> None:
-    from laconic.cli.sweep import _bars
+    from laconic.cli.progress import bars_of_runs
 
-    bars = _bars()
+    bars = bars_of_runs()
     console = Console(file=io.StringIO(), width=80)
     bars.add_task(said, total=12_345, completed=1_234, left=left)
     console.print(bars)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from laconic.cli.sweep import describe, stage
+from laconic.cli.progress import ManyProblems, describe, stage
 from laconic.experiments.compare import try_out
 from laconic.experiments.conduct import conduct
 from laconic.experiments.config import Experiment
@@ -138,7 +138,7 @@ def test_a_job_of_several_stages_names_each_and_tells_the_time_left_for_all(tmp_
     assert last_of_grid.left is not None
     assert last_of_grid.left > 0.0  # the sensitivity study is still to come
     assert finished[-1].left == 0.0
-    assert describe(last_of_grid).endswith(" left in all")
+    assert describe(last_of_grid, so_far=ManyProblems()).endswith(" left in all")
 
 
 def test_a_job_of_one_stage_has_no_place_among_others(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import typer
 from laconic import defaults
 from laconic.cli import options
 from laconic.cli.aside import aside
+from laconic.cli.progress import OneProblem, watching
 from laconic.cli.stopping import stoppable
 
 if TYPE_CHECKING:
@@ -89,14 +90,13 @@ class _Session:
     chosen: dict[str, Any] = field(default_factory=dict)
 
     def run(self) -> None:
-        from laconic.cli import display
         from laconic.experiments.compare import Incomplete, Interrupted
         from laconic.experiments.files import require_writable_file
 
         if self.choices is not None:
             require_writable_file(self.choices)
         try:
-            with stoppable() as stop, display.progress(quiet=self.quiet) as show:
+            with stoppable() as stop, watching(OneProblem(), quiet=self.quiet) as show:
                 results = self._compare(show)
         except Interrupted as stopped:
             self._report(stopped.results)

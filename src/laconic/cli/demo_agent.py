@@ -1,7 +1,7 @@
 """One agent of ``laconic demo-federation``, as a process of its own: it plays its part of a problem, round by round.
 
-It tells what it does on stdout, one JSON object for each line. Started again, it goes on after the last round whose reward is in
-its state file.
+It tells what it does on stdout, one JSON object for each line. Started again, it goes on after the last round whose
+reward is in its state file.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import typer
 
 from laconic.cli import complete, options, sweep
 from laconic.cli.options import named
+from laconic.cli.progress import ManyProblems, watching
 from laconic.cli.stopping import stoppable
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def _swept(experiment: Experiment, *, folder: Path, jobs: int | None, quiet: boo
 
     with stoppable() as stop:
         try:
-            with sweep.watching(quiet=quiet) as watch:
+            with watching(ManyProblems(), quiet=quiet) as watch:
                 return swept(experiment, out=folder, jobs=jobs, watch=watch, beyond_memory=beyond_memory)
         except KeyboardInterrupt:
             stop.leave(folder)

@@ -1,30 +1,24 @@
-"""What ``laconic run`` and ``laconic reproduce`` share: options, what is shown meanwhile, what is said at the end."""
+"""What ``laconic run`` and ``laconic reproduce`` share: options, and what is said at the end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from laconic import limits
-from laconic.cli.aside import aside, is_terminal
+from laconic.cli.aside import aside
 from laconic.cli.options import whole
+from laconic.cli.progress import ManyProblems, watching
 from laconic.cli.stopping import stoppable
 
 if TYPE_CHECKING:
-    from rich.live import Live
-    from rich.progress import Progress, TaskID
-
-    from laconic.experiments.conduct import Outcome, Step, Watch
-    from laconic.experiments.results import Group, Row
-    from laconic.experiments.runner import Begun, Finished
+    from laconic.experiments.conduct import Outcome
+    from laconic.experiments.results import Group
     from laconic.experiments.spec import Spec
-    from laconic.experiments.tasks import Task
     from laconic.pages.report import Subject
     from laconic.report.table import Table
 
@@ -93,7 +87,7 @@ class Sweeping:
         with locked(self.out):
             with stoppable() as stop:
                 try:
-                    with watching(quiet=self.quiet) as watch:
+                    with watching(ManyProblems(), quiet=self.quiet) as watch:
                         outcome = conduct(
                             specs, out=self.out, engine=where, watch=watch, beyond_memory=self.beyond_memory
                         )
@@ -203,161 +197,3 @@ def _rehearsal(outcome: Outcome) -> str:
     from laconic.papers.evidence import is_rehearsal
 
     return "\na rehearsal judges nothing; try --profile half" if is_rehearsal(outcome) else ""
-
-
-@contextmanager
-def watching(*, quiet: bool) -> Iterator[Watch]:
-    """The display that suits stderr: live on a terminal, lines elsewhere."""
-    from laconic.experiments.runner import silent
-
-    if quiet:
-        yield silent
-    elif is_terminal():
-        with _live() as watch:
-            yield watch
-    else:
-        yield _line
-
-
-def _line(step: Step) -> None:
-    """One plain line on stderr for what readers of a log want to know."""
-    text = describe(step)
-    if text:
-        aside(text)
-
-
-def describe(step: Step) -> str:
-    """A step in one line; nothing for steps that are not worth one."""
-    from laconic.experiments.conduct import Absent, Opening
-    from laconic.experiments.naming import duration
-    from laconic.experiments.runner import Begun, Estimate, Failed, Finished, Memory
-
-    match step:
-        case Opening(spec):
-            return f"opening {spec.file.problem['name']}"
-        case Absent(_, why):
-            return f"not run: {why}"
-        case Estimate(seconds, runs, slots):
-            return f"estimated time: {duration(seconds)} for {runs:,} runs, {slots} at a time"
-        case Memory(need):
-            return str(need)
-        case Begun(_, total, known):
-            return f"{stage(step)}: {total:,} runs{f', {len(known):,} of them there already' if known else ''}"
-        case Failed(task, why):
-            return f"failed: {task.algorithm['name']} on {task.problem['name']}, seed {task.seed}: {why}"
-        case Finished():
-            return _finished(step)
-    return ""
-
-
-def stage(step: Begun) -> str:
-    """What a part of a job is called, with its place among those that the job has."""
-    if len(step.stages) < 2:
-        return step.part
-    return f"stage {step.stages.index(step.part) + 1} of {len(step.stages)}, {step.part}"
-
-
-def _finished(step: Finished) -> str:
-    from laconic.experiments.naming import setting, variant
-    from laconic.report.table import amount, number
-
-    row, width = step.row, len(str(step.total))
-    left = f"; {time_left(step)}".removesuffix("; ")
-    who = " ".join(filter(None, (row.algorithm, variant(row.params), setting(row.params))))
-    return (
-        f"[{step.done:{width}}/{step.total}] {step.task.problem['name']}: {who}, "
-        f"seed {row.seed}: regret {number(row.regret)}, {amount(row.scalars)} scalars, {number(row.seconds)} s{left}"
-    )
-
-
-@dataclass
-class _SoFar:
-    """The table so far: for each problem and algorithm the best mean regret among the settings seen."""
-
-    regrets: dict[str, dict[str, dict[str, list[float]]]] = field(default_factory=dict)
-
-    def add(self, task: Task, row: Row) -> None:
-        algorithms = self.regrets.setdefault(str(task.problem["name"]), {})
-        algorithms.setdefault(row.algorithm, {}).setdefault(str(row.params), []).append(row.regret)
-
-    def table(self) -> Table:
-        from laconic.report.table import NOTHING, Table, number
-
-        names = list(dict.fromkeys(name for each in self.regrets.values() for name in each))
-        rows = tuple(
-            (problem, *(number(min(map(fmean, each[name].values()))) if name in each else NOTHING for name in names))
-            for problem, each in self.regrets.items()
-        )
-        return Table(("best mean regret so far", *names), rows=rows)
-
-
-@dataclass
-class _Screen:
-    """The table so far above a bar with the time left."""
-
-    live: Live
-    bars: Progress
-    bar: TaskID
-    so_far: _SoFar = field(default_factory=_SoFar)
-    in_grid: bool = False
-
-    def watch(self, step: Step) -> None:
-        from laconic.experiments.runner import Begun, Finished
-
-        if isinstance(step, Begun):
-            self._begin(step)
-        elif isinstance(step, Finished):
-            self._advance(step)
-        elif describe(step):
-            self.live.console.print(describe(step), highlight=False, markup=False)
-
-    def _begin(self, step: Begun) -> None:
-        from laconic.experiments.conduct import GRID
-
-        self.bars.update(self.bar, description=stage(step), total=step.total, completed=len(step.known), left="")
-        self.in_grid = step.part == GRID  # other parts have other sizes or settings: not for this table
-        for task, row in step.known if self.in_grid else ():
-            self.so_far.add(task, row)
-
-    def _advance(self, step: Finished) -> None:
-        from rich.console import Group
-
-        from laconic.cli.display import rich_table
-
-        self.bars.update(self.bar, completed=step.done, left=time_left(step))
-        if self.in_grid:
-            self.so_far.add(step.task, step.row)
-        if self.so_far.regrets:
-            self.live.update(Group(rich_table(self.so_far.table()), "", self.bars))
-
-
-def time_left(step: Finished) -> str:
-    """How long the whole job still takes, in words, where that is known."""
-    from laconic.experiments.naming import duration
-
-    return "" if step.left is None else f"{duration(step.left)} left in all"
-
-
-def _bars() -> Progress:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    bar = BarColumn(bar_width=None)  # as wide as there is room, so that words beside it stay whole
-    columns = (TextColumn("{task.description}"), bar, MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, TextColumn("{task.fields[left]}"))
-
-
-@contextmanager
-def live_bars(*, refresh_per_second: int) -> Iterator[tuple[Live, Progress]]:
-    """Bars on stderr that are gone when all is done; what is said meanwhile goes through the console they are on."""
-    from rich.console import Console
-    from rich.live import Live
-
-    bars = _bars()
-    with Live(bars, console=Console(stderr=True), transient=True, refresh_per_second=refresh_per_second) as live:
-        yield live, bars
-
-
-@contextmanager
-def _live() -> Iterator[Watch]:
-    with live_bars(refresh_per_second=4) as (live, bars):
-        yield _Screen(live, bars=bars, bar=bars.add_task("", total=None, left="")).watch

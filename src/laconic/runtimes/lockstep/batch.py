@@ -98,7 +98,7 @@ class Chosen(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Exploring:
-    """What decides which arms can win: α, a number or one for each client, and which arms there are; None where all are.
+    """What decides which arms can win: α, one number or one for each client, and which arms are there (None: all).
 
     ``all`` is True where each column counts, whether it can have the largest index or not: where the columns are points
     that all clients share, of which a client may have some only, and where an exploration looks at all of them.
