@@ -105,11 +105,25 @@ def test_a_name_of_300_letters(
         ("compare", "~nosuch/x.parquet"),
         ("compare", "ratings", "--set", "problem.file=~nosuch/x"),
         ("compare", "clustered", "--set", "problem.csv=~nosuch/x", "--set", "problem.target=1"),
+        ("compare", "cosine", *SMALL, "--out", "~nosuch/x"),
+        ("compare", "cosine", *SMALL, "--choices", "~nosuch/x.npz"),
+        ("frontier", "cosine", *SMALL, "--out", "~nosuch/x"),
+        ("run", "~nosuch/x.toml", "--out", "x"),
+        ("run", "x.toml", "--out", "~nosuch/x"),
+        ("reproduce", "li2022", "--out", "~nosuch/x"),
         ("suggest", "~nosuch/x.csv"),
+        ("suggest", "cosine", "--out", "~nosuch/x.toml"),
         ("data", "import", "magic", "~nosuch/x"),
+        ("log", "~nosuch/x", "--out", "x.parquet"),
+        ("certs", "~nosuch/x"),
+        ("agent", "~nosuch/x.toml"),
+        ("serve", "~nosuch/x.toml"),
     ],
 )
-def test_the_home_of_nobody(laconic: Answers, words: tuple[str, ...]) -> None:
+def test_the_home_of_nobody(
+    laconic: Answers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     assert "there is no home ~nosuch on this machine; try the whole path" in laconic.refused(*words)
 
 

@@ -59,12 +59,17 @@ def number() -> Any:
 
 
 def named() -> Any:
-    """How a file or a folder is read: to pathlib no name at all is the current folder, which nobody means by it."""
+    """How a file or a folder is read, with ``~`` for a home; no name at all is no folder, though it is to pathlib."""
 
     def read(text: str | Path) -> Path:
         if not str(text).strip():
             raise typer.BadParameter("is empty; try . for the current folder, or a name")
-        return Path(text)
+        try:
+            return Path(text).expanduser()
+        except RuntimeError:
+            raise typer.BadParameter(
+                f"there is no home {Path(text).parts[0]} on this machine; try the whole path"
+            ) from None
 
     return {"parser": read}
 
