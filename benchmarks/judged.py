@@ -17,7 +17,7 @@ import typer
 from benchmarks.contests import CONTESTS, Contest, Rival
 from benchmarks.ratios import Ratio, ratio_of_means
 from laconic.algorithms import Algorithm
-from laconic.cli.sweep import describe
+from laconic.cli.progress import ManyProblems, describe
 from laconic.errors import LaconicError
 from laconic.experiments.compare import prepare, try_out
 from laconic.experiments.config import Experiment
@@ -128,8 +128,10 @@ def table(verdicts: Sequence[Verdict]) -> Table:
 
 
 def _say(event: Event) -> None:
-    typer.echo(describe(event), err=True)
-    sys.stderr.flush()
+    text = describe(event, so_far=ManyProblems())
+    if text:
+        typer.echo(text, err=True)
+        sys.stderr.flush()
 
 
 @dataclass

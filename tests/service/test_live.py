@@ -29,7 +29,7 @@ from laconic.runtimes.service.chronicle import PLACES, Chronicle, Series
 from laconic.runtimes.service.coordinator import Coordinator
 from laconic.runtimes.service.pages import HTML, MOST_STREAMS, Answer, Asked, Pages
 from laconic.runtimes.service.standing import events, page_of, view_of
-from tests.pages.test_browser import BROWSER
+from tests.pages.browsing import BROWSER, needs_browser
 from tests.service.settling import is_linked, serving, settle, until
 
 NAMES = ("edge-1", "edge-2", "a shop with <b>a long</b> name & no spaces-in-the-rest-of-it")
@@ -277,7 +277,7 @@ def browsed(url: str, measured: queue.SimpleQueue[Any], folder: Path, *, dark: b
     return found, complaints
 
 
-@pytest.mark.skipif(BROWSER is None, reason="no Chromium here; try: apt-get install chromium")
+@needs_browser
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
 def test_the_page_shows_everything_and_cuts_nothing_off(width: int, dark: bool, tmp_path: Path) -> None:
     with federation(LACONIC, tmp_path, names=NAMES) as (there, agents):
