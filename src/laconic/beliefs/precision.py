@@ -38,15 +38,20 @@ LIMITS = {
 
 def require_moderate(belief: Belief, X: Floats, y: Floats) -> None:
     """Refuse points X and rewards y beyond the limits of a plan's belief: the same ones wherever they are met."""
+    require_moderate_rewards(belief, y)
     limits, lam = belief.limits, belief.lam
-    largest = float(np.abs(y).max(initial=0.0))
-    most = limits.size * min(1.0, sqrt(lam))
-    if not largest < most:
-        raise InputError(f"rewards must be below {most:.3g} in size, got {largest:.3g}; rescale rewards")
     with np.errstate(all="ignore"):  # what overflows is refused here
         prior = float(belief.prior(X).max(initial=0.0))
     if not prior < min(limits.ratio * lam, limits.size**2):
         raise InputError(_too_large(prior, limits=limits, lam=lam))
+
+
+def require_moderate_rewards(belief: Belief, y: Floats) -> None:
+    """Refuse rewards y beyond the limits of a plan's belief."""
+    largest = float(np.abs(y).max(initial=0.0))
+    most = belief.limits.size * min(1.0, sqrt(belief.lam))
+    if not largest < most:
+        raise InputError(f"rewards must be below {most:.3g} in size, got {largest:.3g}; rescale rewards")
 
 
 def _too_large(prior: float, *, limits: Limits, lam: float) -> str:
