@@ -25,7 +25,7 @@ DIFFERENT = 2000
 
 def die_at(where: str, at: int) -> None:
     """Kill this process at its ``at``-th transaction: before it, within it, or after it before anything is sent."""
-    writing, insert, counted = Store._writing, Store._insert, [0]
+    writing, transaction, insert, counted = Store._writing, Store._transaction, Store._insert, [0]
 
     def die(now: str) -> None:
         if where == now and counted[0] == at:
@@ -37,8 +37,13 @@ def die_at(where: str, at: int) -> None:
         die("before")
         with writing(self):
             yield
-            die("within")
         die("after")
+
+    @contextmanager
+    def transacted(self: Store) -> Iterator[None]:
+        with transaction(self):
+            yield
+            die("within")
 
     def inserted(self: Store, rows: list[tuple[int, bytes]]) -> None:
         if where == "within" and counted[0] == at and not self._connection.in_transaction:
@@ -46,7 +51,8 @@ def die_at(where: str, at: int) -> None:
         insert(self, rows)
         die("within")
 
-    Store._writing, Store._insert = written, inserted  # type: ignore[method-assign]
+    Store._writing, Store._transaction = written, transacted  # type: ignore[method-assign]
+    Store._insert = inserted  # type: ignore[method-assign]
 
 
 def follow(clock: Path) -> None:
