@@ -302,13 +302,16 @@ def pivoted_cholesky(row: Callable[[int], Floats], diagonal: Floats, *, toleranc
     is dropped.
     """
     residual = diagonal.astype(np.float64, copy=True)
+    least = np.broadcast_to(tolerance, residual.shape)
     columns = np.empty((min(64, len(residual)), len(residual)))
     pivots: list[int] = []
     while len(pivots) < len(residual):
-        residual[~(residual > tolerance)] = -np.inf  # for good, as residuals only fall
-        pivot = int(np.argmax(residual))
+        pivot = int(residual.argmax())
         if residual[pivot] == -np.inf:
             break
+        if not residual[pivot] > least[pivot]:
+            residual[pivot] = -np.inf  # for good, as residuals only fall
+            continue
         rank = len(pivots)
         if rank == len(columns):
             columns = np.concatenate([columns, np.empty_like(columns)])[: len(residual)]

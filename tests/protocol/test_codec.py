@@ -42,7 +42,7 @@ from laconic.protocol.messages import (
     Welcome,
     payload_of,
 )
-from laconic.protocol.packing import CODES, pack, packed_size, width, widths
+from laconic.protocol.packing import CODES, Pieces, in_pieces, pack, packed_size, width, widths
 from laconic.protocol.phases import AgreeOnDictionary, ShareData, ShareStatistics
 from laconic.protocol.records import ClientSnapshot, decode_record, encode_record
 from laconic.protocol.restoring import snapshot_client
@@ -256,11 +256,11 @@ def test_the_width_of_a_number_is_the_length_of_its_encoding(several: list[int])
 def test_a_payload_that_goes_to_many_is_packed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[Payload] = []
 
-    def counted(payload: Payload, layout: Layout | None, *, dim: int) -> bytes:
+    def counted(payload: Payload, layout: Layout | None, *, dim: int) -> Pieces:
         calls.append(payload)
-        return pack(payload, layout, dim=dim)
+        return in_pieces(payload, layout, dim=dim)
 
-    monkeypatch.setattr(codec, "pack", counted)
+    monkeypatch.setattr(codec, "in_pieces", counted)
     payload = Payload(values={"gram": np.eye(9), "moment": np.ones(9)}, control={"count": 3.0})
     installs = [Install(epoch=E1, covered=client, clients=300, payload=payload) for client in range(300)]
     assert list(CODEC.encode_many(installs)) == [encode(install) for install in installs]
@@ -354,6 +354,14 @@ def test_lengths_that_fit_no_shape_are_refused(shapes: Any, entries: list[int]) 
 def test_a_layout_has_few_fields() -> None:
     with pytest.raises(InputError, match="at most 64"):
         Layout(control={str(number): int for number in range(MOST_FIELDS + 1)})
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 3, 4, 8, 15, 16, 17, 255, 256, 2**16 - 1, 2**16])
+def test_an_array_by_place_has_the_head_that_msgpack_gives_it(length: int) -> None:
+    array = np.ones(length, dtype=np.uint8)
+    layout = Layout(records={"array": ("n",)}, control={"count": int})
+    packed = pack(Payload(records={"array": array}, control={"count": 3}), layout, dim=DIM)
+    assert packed == msgspec.msgpack.encode([msgspec.msgpack.Ext(CODES[array.dtype], array.tobytes()), 3])
 
 
 @given(strange)

@@ -25,22 +25,34 @@ DIFFERENT = 2000
 
 def die_at(where: str, at: int) -> None:
     """Kill this process at its ``at``-th transaction: before it, within it, or after it before anything is sent."""
-    real, counted = Store._transaction, [0]
+    writing, transaction, insert, counted = Store._writing, Store._transaction, Store._insert, [0]
 
     def die(now: str) -> None:
         if where == now and counted[0] == at:
             os.kill(os.getpid(), signal.SIGKILL)
 
     @contextmanager
-    def transaction(self: Store) -> Iterator[None]:
+    def written(self: Store) -> Iterator[None]:
         counted[0] += 1
         die("before")
-        with real(self):
+        with writing(self):
             yield
-            die("within")
         die("after")
 
-    Store._transaction = transaction  # type: ignore[method-assign]
+    @contextmanager
+    def transacted(self: Store) -> Iterator[None]:
+        with transaction(self):
+            yield
+            die("within")
+
+    def inserted(self: Store, rows: list[tuple[int, bytes]]) -> None:
+        if where == "within" and counted[0] == at and not self._connection.in_transaction:
+            self._connection.execute("BEGIN IMMEDIATE")  # one statement is over before one can die within it
+        insert(self, rows)
+        die("within")
+
+    Store._writing, Store._transaction = written, transacted  # type: ignore[method-assign]
+    Store._insert = inserted  # type: ignore[method-assign]
 
 
 def follow(clock: Path) -> None:

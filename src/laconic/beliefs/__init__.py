@@ -16,7 +16,7 @@ from laconic.beliefs.embeddings import BlankEmbedding, Embedding, LinearEmbeddin
 from laconic.beliefs.exact import SLACK, SMALL_FACTOR, ExactBelief
 from laconic.beliefs.finite import FiniteBelief
 from laconic.beliefs.hashing import belief_hash
-from laconic.beliefs.precision import PRECISIONS, Precision, require_moderate
+from laconic.beliefs.precision import PRECISIONS, Precision, require_moderate, require_moderate_rewards
 from laconic.beliefs.reading import expect_bounded, expect_moderate, expect_shapes, whole
 from laconic.beliefs.sums import Statistics
 
@@ -41,6 +41,7 @@ __all__ = [
     "expect_moderate",
     "expect_shapes",
     "require_moderate",
+    "require_moderate_rewards",
     "variances",
     "whole",
 ]

@@ -71,6 +71,8 @@ class NystromEmbedding:
         vars(self).pop("root", None)
 
     def embed(self, X: Floats) -> Floats:
+        if len(self.dictionary) == 0:  # before the first sync, at every observation
+            return np.empty((0, len(X)), dtype=self.dtype)
         Z = self.kernel(self.dictionary, X).astype(self.dtype, copy=False)
         solve_lower_in_place(self.root, Z)
         return Z

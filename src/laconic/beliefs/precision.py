@@ -38,15 +38,20 @@ PRECISIONS = {
 
 def require_moderate(belief: Belief, X: Floats, y: Floats) -> None:
     """Refuse points X and rewards y beyond the precision of a plan's belief: the same ones wherever they are met."""
+    require_moderate_rewards(belief, y)
     precision, lam = belief.precision, belief.lam
-    largest = float(np.abs(y).max(initial=0.0))
-    most = precision.size * min(1.0, sqrt(lam))
-    if not largest < most:
-        raise InputError(f"rewards must be below {most:.3g} in size, got {largest:.3g}; rescale rewards")
     with np.errstate(all="ignore"):  # what overflows is refused here
         prior = float(belief.prior(X).max(initial=0.0))
     if not prior < min(precision.ratio * lam, precision.size**2):
         raise InputError(_too_large(prior, precision=precision, lam=lam))
+
+
+def require_moderate_rewards(belief: Belief, y: Floats) -> None:
+    """Refuse rewards y beyond the precision of a plan's belief."""
+    largest = float(np.abs(y).max(initial=0.0))
+    most = belief.precision.size * min(1.0, sqrt(belief.lam))
+    if not largest < most:
+        raise InputError(f"rewards must be below {most:.3g} in size, got {largest:.3g}; rescale rewards")
 
 
 def _too_large(prior: float, *, precision: Precision, lam: float) -> str:

@@ -15,6 +15,7 @@ from laconic.beliefs.embeddings import Embedding
 from laconic.beliefs.reading import whole
 from laconic.checks import MOST
 from laconic.errors import RemoteProtocolError
+from laconic.linalg import ridged
 
 
 class Sums(Protocol):
@@ -118,7 +119,7 @@ def expect_sums(sums: Statistics, *, size: int, lam: float, scale: float, margin
     """Refuse what cannot be sums over points; ``scale`` is the largest k(x, x) that coordinates were solved from."""
     _expect_bounded(sums, size)
     diagonal, slack = np.diagonal(sums.gram), 1.0 + margins.relative
-    skew = float(np.abs(sums.gram - sums.gram.T).max(initial=0.0))
+    skew = float((sums.gram - sums.gram.T).max(initial=0.0))  # both ways round, so that none is below zero
     if skew > margins.relative * float(diagonal.max(initial=0.0)):
         raise RemoteProtocolError(f"a Gram matrix that is not symmetric: two entries differ by {skew:.3g}")
     _expect_definite(sums.gram, lam=lam, margin=margins.definite)
@@ -141,7 +142,7 @@ def _expect_bounded(sums: Statistics, size: int) -> None:
     if shapes != ((size, size), (size,)):
         raise RemoteProtocolError(f"expected sums over {size} coordinates, got arrays of shapes {shapes}")
     for name, array in (("gram", sums.gram), ("moment", sums.moment)):
-        largest = float(np.abs(array).max(initial=0.0))
+        largest = float(max(array.max(initial=0.0), -array.min(initial=0.0)))
         if not largest < MOST:  # also what is not a number
             raise RemoteProtocolError(f"{name} holds a number of size {largest}, not below {MOST:g}; rescale features")
     if not 0 <= sums.prior < MOST:
@@ -154,7 +155,7 @@ def _expect_bounded(sums: Statistics, size: int) -> None:
 
 def _expect_definite(gram: Floats, *, lam: float, margin: float) -> None:
     lift = margin * max(float(np.trace(gram)), lam)
-    _, failed = lapack.dpotrf((gram + lift * np.eye(len(gram))).T, lower=0, overwrite_a=1)
+    _, failed = lapack.dpotrf(ridged(gram, lift).T, lower=0, overwrite_a=1)
     if failed:
         raise RemoteProtocolError(
             f"a Gram matrix that is not positive semi-definite: its first {failed} rows have a negative eigenvalue"

@@ -208,12 +208,17 @@ class Client:
         draft = self._draft()
         return self._become(draft, Outcome(keep=(Moved(how=event.name),), send=draft._stepped(event).send))
 
-    def vet(self, message: Down) -> Vetted | None:
-        """Check what a message carries, for `receive`; it changes nothing, so that it may run beside events."""
+    def vet(self, message: Down, *, known: Vetted | None = None) -> Vetted | None:
+        """Check what a message carries, for `receive`; it changes nothing, so that it may run beside events.
+
+        ``known`` is what came of an earlier check, which stands if it is of the same.
+        """
         sync = self.session.sync
         if sync is None or not isinstance(message, Merged | Install):
             return None
-        return tried(self.plan.phases[sync.phase].check_result, self._draft_of(sync), message.payload)
+        check, draft = self.plan.phases[sync.phase].check_result, self._draft_of(sync)
+        is_known = known is not None and known.is_of(check, draft, message.payload)
+        return known if is_known else tried(check, draft, message.payload)
 
     def receive(self, message: Down, *, vetted: Vetted | None = None) -> Outcome[Up]:
         """What a message from the server leads to; ``vetted`` is what `vet` has said of it, if it was asked."""

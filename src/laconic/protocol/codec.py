@@ -30,7 +30,7 @@ from laconic.protocol.messages import (
     Upload,
     payload_of,
 )
-from laconic.protocol.packing import described, extension, pack, packed_size, unpack
+from laconic.protocol.packing import Pieces, described, extension, in_pieces, packed_size, unpack
 from laconic.protocol.parcels import TYPES as PARCEL_TYPES
 from laconic.protocol.plan import Plan
 from laconic.protocol.shapes import Layout
@@ -81,6 +81,9 @@ def _as_sent(kind: type[Message]) -> Any:
 
 
 _SENT: dict[type[Message], Any] = {kind: _as_sent(kind) for kind in MESSAGES}
+#: The fields that follow what a message carries.
+_AFTER = {kind: kind.__struct_fields__[kind.__struct_fields__.index(place) + 1 :] for kind, place in CARRIED_IN.items()}
+_EMPTY = msgspec.Raw(b"")
 _KIND_OF: dict[Any, type[Message]] = {sent: kind for kind, sent in _SENT.items()}
 _encoder = msgspec.msgpack.Encoder(enc_hook=extension)
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(reduce(or_, _SENT.values()))
@@ -104,19 +107,25 @@ class Codec:
 
     def encode_many(self, messages: Iterable[Message]) -> Iterator[bytes]:
         """Messages one after the other; a payload that several in a row share is encoded once."""
+        return map(b"".join, self.in_pieces(messages))
+
+    def in_pieces(self, messages: Iterable[Message]) -> Iterator[Pieces]:
+        """What makes up each of the messages when it is joined; those that share a payload share its pieces."""
         last: tuple[Payload, Layout | None] | None = None
-        packed = b""
+        packed: Pieces = ()
         for message in messages:
             payload, layout = payload_of(message), self.layout(message)
             changed = last is None or last[0] is not payload or last[1] is not layout
             if type(message) in CARRIED_IN and changed:
-                packed, last = pack(payload, layout, dim=self._dim), (payload, layout)
-            data = _HEAD + _encoder.encode(_sent(message, msgspec.Raw(packed)))
-            if len(data) > self.most_bytes:
+                packed, last = in_pieces(payload, layout, dim=self._dim), (payload, layout)
+            before, after = _around(message)
+            pieces = (_HEAD, before, *packed, after) if type(message) in CARRIED_IN else (_HEAD, before)
+            length = sum(map(len, pieces))
+            if length > self.most_bytes:
                 raise LocalProtocolError(
-                    f"{type(message).__name__} has {len(data):,} bytes, and {self.most_bytes:,} are allowed"
+                    f"{type(message).__name__} has {length:,} bytes, and {self.most_bytes:,} are allowed"
                 )
-            yield data
+            yield pieces
 
     def decode(self, data: bytes) -> Any:
         """The message in these bytes; anything else raises `RemoteProtocolError`."""
@@ -124,7 +133,7 @@ class Codec:
 
     def size(self, message: Message) -> int:
         """len(encode(message)), without copying the arrays."""
-        rest = len(_HEAD) + len(_encoder.encode(_sent(message, msgspec.Raw(b""))))
+        rest = len(_HEAD) + len(_encoder.encode(_sent(message)))
         if type(message) not in CARRIED_IN:
             return rest
         return rest + packed_size(payload_of(message), self.layout(message), dim=self._dim)
@@ -182,9 +191,17 @@ def _read(data: bytes, read: Callable[[memoryview], _R], *, most_bytes: int) -> 
         raise RemoteProtocolError(f"a malformed message: {error}") from None
 
 
-def _sent(message: Message, packed: msgspec.Raw) -> Any:
+def _around(message: Message) -> tuple[bytes, bytes]:
+    """A message as msgpack before and after what it carries."""
+    whole, kind = _encoder.encode(_sent(message)), type(message)
+    after = b"".join(_encoder.encode(getattr(message, name)) for name in _AFTER.get(kind, ()))
+    return whole[: len(whole) - len(after)], after
+
+
+def _sent(message: Message) -> Any:
+    """A message with nothing in the place of what it carries."""
     kind = type(message)
     if kind not in _SENT:
         raise LocalProtocolError(f"{kind.__name__} is no message")
     place = CARRIED_IN.get(kind)
-    return _SENT[kind](*(packed if name == place else getattr(message, name) for name in kind.__struct_fields__))
+    return _SENT[kind](*(_EMPTY if name == place else getattr(message, name) for name in kind.__struct_fields__))

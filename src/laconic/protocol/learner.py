@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from laconic.arrays import Floats, Ints
-from laconic.beliefs import Belief, View, require_moderate
+from laconic.beliefs import Belief, View, require_moderate, require_moderate_rewards
 from laconic.checks import finite_array, require_finite_number, require_name, seen
 from laconic.errors import InputError, UnknownDecision
 from laconic.exploration import NOT_KNOWN, Chance, Choice, Draws, Informed, Shown, Told, choice_of
@@ -233,7 +233,11 @@ class Learner:
         require_finite_number("reward", reward)
         waiting = self._waiting(decision)
         name = decision if isinstance(decision, str) else decision.id
-        point, rewards = self._moderate(*self.plan.rounded(waiting, np.array([reward], dtype=np.float64)))
+        point, rewards = self.plan.rounded(waiting, np.array([reward], dtype=np.float64))
+        if point is waiting and name in self.pending:  # it was looked at when it was chosen, and goes up as it is
+            require_moderate_rewards(self.plan.belief, rewards)
+        else:
+            self._moderate(point, rewards)
         return self.observed(Observed(id=name, point=point, reward=float(rewards[0])))
 
     def observed(self, record: Observed) -> Observed:
@@ -285,7 +289,7 @@ class Learner:
         name = decision if isinstance(decision, str) else decision.id
         known = self.pending.get(name)
         point = None if known is None else known.point
-        if isinstance(decision, Decision) and point is not None and not np.array_equal(point, decision.point):
+        if isinstance(decision, Decision) and point is not None and not _is_same(point, decision.point):
             raise UnknownDecision(
                 f"decision {name!r} is another client's, or of another start: its arm is not the one here"
             )
@@ -392,6 +396,10 @@ def checked_ids(ids: ArmIds, *, arms: int) -> list[ArmId]:
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"ids must differ, and {twice!r} names two arms; give each arm a name of its own")
     return names
+
+
+def _is_same(point: Floats, other: Floats) -> bool:
+    return point is other or np.array_equal(point, other)  # mostly the first, and then it is quick
 
 
 def parsed_id(name: str) -> tuple[int, int]:

@@ -28,6 +28,8 @@ _TYPES = ("float64", "float32", "float16", "int8", "int16", "int32", "uint8", "u
 CODES = {np.dtype(name): code for code, name in enumerate(_TYPES, start=1)}
 _TYPE_OF = {code: dtype for dtype, code in CODES.items()}
 _MOST_AXES = 4
+#: Extensions of these lengths need not say them.
+_FIXED = (1, 2, 4, 8, 16)
 #: An array without entries may be so long along its other axes, that nobody makes something large of nothing.
 _MOST_EMPTY = 2**16
 #: Whole numbers below this are exact as floats, and below the other one byte long in msgpack.
@@ -50,6 +52,8 @@ class _Described(msgspec.Struct, frozen=True, eq=False, omit_defaults=True, forb
 
 
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(_Described | _Packed | bytes)
+#: Bytes that follow each other.
+Pieces = tuple[bytes | memoryview, ...]
 #: Makes an array part of what is encoded: its code, what stands before its entries, and itself.
 _Put = Callable[[int, bytes, np.ndarray], Any]
 
@@ -66,9 +70,17 @@ def widths(numbers: Ints) -> Ints:
 
 def pack(payload: Payload, layout: Layout | None, *, dim: int) -> bytes:
     """The payload as msgpack."""
+    return b"".join(in_pieces(payload, layout, dim=dim))
+
+
+def in_pieces(payload: Payload, layout: Layout | None, *, dim: int) -> Pieces:
+    """The payload as msgpack, in pieces; arrays by place are not copied, as they may be large."""
     if layout is not None and (chosen := tight.chosen(payload, layout, dim=dim)) is not None:
-        return _encode(tight.head(chosen, layout) + b"".join(each.entries() for each in chosen))
-    return _encode(_arranged(payload, layout, dim, _extension))
+        return (_encode(tight.head(chosen, layout) + b"".join(each.entries() for each in chosen)),)
+    if layout is not None and _follows(payload, layout, dim):
+        fields = _by_place(payload, layout, _beside_its_head)
+        return (_list_head(len(fields)), *(piece for each in fields for piece in _pieces(each)))
+    return (_encode(_arranged(payload, layout, dim, _extension)),)
 
 
 def packed_size(payload: Payload, layout: Layout | None, *, dim: int) -> int:
@@ -151,15 +163,42 @@ def _with_shape(array: Any) -> tuple[int, bytes]:
 
 
 def _extension(code: int, head: bytes, array: np.ndarray) -> Ext:
-    entries = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(-1).view(np.uint8)
-    return Ext(code, head + entries.tobytes() if head else entries.data)
+    entries = _entries(array)
+    return Ext(code, head + entries if head else entries)
+
+
+def _entries(array: np.ndarray) -> memoryview:
+    """The entries of an array as they travel."""
+    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data
+
+
+def _beside_its_head(code: int, _: bytes, array: np.ndarray) -> Pieces:
+    """An array as an extension whose entries are where they were."""
+    entries = _entries(array)
+    return _extension_head(code, len(entries)), entries
+
+
+def _extension_head(code: int, length: int) -> bytes:
+    """The head of an extension in msgpack."""
+    if length in _FIXED:
+        return struct.pack(">BB", 0xD4 + _FIXED.index(length), code)
+    if length < 2**8:
+        return struct.pack(">BBB", 0xC7, length, code)
+    return struct.pack(">BHB", 0xC8, length, code) if length < 2**16 else struct.pack(">BIB", 0xC9, length, code)
+
+
+def _list_head(length: int) -> bytes:
+    """The head of a list in msgpack, which is no longer than a layout."""
+    return bytes([0x90 + length]) if length < 2**4 else struct.pack(">BH", 0xDC, length)
+
+
+def _pieces(field: Any) -> Pieces:
+    return field if isinstance(field, tuple) else (_encode(field),)
 
 
 def _head(length: int) -> int:
     """How many bytes msgpack puts before an extension of this length."""
-    if length in (1, 2, 4, 8, 16):
-        return 2
-    return 3 if length < 2**8 else 4 if length < 2**16 else 6
+    return len(_extension_head(1, length))
 
 
 # -- payloads ----------------------------------------------------------------------------------------------------------

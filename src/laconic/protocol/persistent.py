@@ -149,7 +149,8 @@ class Group(Set[K], Generic[K]):
 
     def without(self, key: K) -> Group[K]:
         """The version without a member, which need not be there."""
-        return Group(self._keys.without(key))
+        keys = self._keys.without(key)
+        return self if keys is self._keys else Group(keys)
 
     def __contains__(self, key: object) -> bool:
         return key in self._keys

@@ -9,6 +9,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,11 +26,12 @@ from laconic.errors import InputError, LaconicError, LinkError, StateError
 from laconic.protocol.client import Client
 from laconic.protocol.codec import Codec
 from laconic.protocol.learner import Decision
-from laconic.protocol.messages import Up
+from laconic.protocol.messages import Down, Up
 from laconic.protocol.outcome import Outcome, Work
 from laconic.protocol.plan import Plan
 from laconic.protocol.restoring import restore_client
 from laconic.protocol.session import ClientState
+from laconic.protocol.vetting import Vetted
 from laconic.runtimes.service.background import background
 from laconic.runtimes.service.diary import Diary, Entry
 from laconic.runtimes.service.joining import Joining, described_plan
@@ -116,6 +118,8 @@ class Agent:
         log_decisions: int = 0,
     ) -> None:
         """An agent on a store that is open; `join` makes both."""
+        self._share = background().sharing.of(joining.address, plan)
+        plan = self._share.plan  # of all agents of this federation, so that what one has checked need not be again
         self.plan, self.name = plan, joining.name
         self.traffic = Traffic(plan)
         self.forgotten = 0
@@ -128,7 +132,6 @@ class Agent:
         self._noted: tuple[dict[str, float], int] = ({}, 0)
         self._diary = Diary(client, store, perform=self._perform, log_decisions=log_decisions)
         self._link = Linking(self, joining, codec=Codec(plan))
-        self._share = background().sharing.of(joining.address, plan.fingerprint)
         if client.state not in (ClientState.OUTSIDE, ClientState.AWAY):
             self._diary.happen(lambda each: each.lose())
         for work in first.compute:
@@ -335,6 +338,11 @@ class Agent:
     def look(self, at: Callable[[Client], Any]) -> Any:
         """Something about the client at one moment."""
         return self._diary.look(at)
+
+    def vetted(self, message: Down) -> tuple[Down, Vetted | None]:
+        """A message, and what a check says of it; beside events, as `choose` waits for those."""
+        client = self._diary.look(copy)
+        return self._share.vetted(message, lambda each, known: client.vet(each, known=known))
 
     def changed(self) -> None:
         """Tell those who wait for something that they may look again."""

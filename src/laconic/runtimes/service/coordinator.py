@@ -17,6 +17,7 @@ from laconic.checks import require_positive, require_whole
 from laconic.errors import InputError, LinkError
 from laconic.limits import MOST_AT_ONCE
 from laconic.protocol.codec import MOST_BYTES, VERSION, Codec
+from laconic.protocol.packing import Pieces
 from laconic.protocol.plan import Plan, require_plan
 from laconic.protocol.records import Joined, Record
 from laconic.protocol.restoring import restore_server
@@ -24,12 +25,13 @@ from laconic.protocol.roster import Patience
 from laconic.protocol.server import Server
 from laconic.runtimes.service import methods
 from laconic.runtimes.service.background import Background, background, heeded
-from laconic.runtimes.service.desk import Arrived, Desk, Gone, Passed
+from laconic.runtimes.service.desk import LARGE, Arrived, Desk, Gone, Passed
 from laconic.runtimes.service.packages import grpc
 from laconic.runtimes.service.pages import Answer, Asked, Pages
 from laconic.runtimes.service.security import TLS, name_in, require_address, server_credentials
 from laconic.runtimes.service.standing import page_of, status_of
 from laconic.runtimes.service.store import Store
+from laconic.runtimes.service.turns import Turns
 
 log = logging.getLogger("laconic.coordinator")
 
@@ -94,6 +96,14 @@ class Serving:
         require_positive("tick", self.tick)
 
 
+@dataclass(frozen=True, eq=False)
+class _Sending:
+    """Something in an outbox: bytes to send, and whether they are answered with something large."""
+
+    pieces: Pieces
+    answered: bool
+
+
 @dataclass(eq=False)
 class _Ending:
     """The last thing in an outbox: how the link ends."""
@@ -108,12 +118,12 @@ class _Door:
     def __init__(self, number: int, identity: str | None, loop: asyncio.AbstractEventLoop) -> None:
         self.number, self.identity = number, identity
         self.name: str | None = None
-        self.outbox: asyncio.Queue[bytes | _Ending] = asyncio.Queue()
+        self.outbox: asyncio.Queue[_Sending | _Ending] = asyncio.Queue()
         self._loop = loop
 
-    def put(self, data: bytes) -> None:
-        """Send bytes, after all that was put before."""
-        self._loop.call_soon_threadsafe(self.outbox.put_nowait, data)
+    def put(self, pieces: Pieces, *, answered: bool) -> None:
+        """Send bytes, after all that was put before; ``answered`` if the other end sends something large then."""
+        self._loop.call_soon_threadsafe(self.outbox.put_nowait, _Sending(pieces, answered))
 
     def end(self, reason: str, *, denied: bool = False) -> None:
         """End the link, after all that was put before."""
@@ -163,6 +173,7 @@ class Coordinator:
         ).encoded()
         self._links = 0  # how many there ever were
         self._open: set[_Door] = set()
+        self._turns = Turns()
         self._is_serving = self._stopped = False
         self._server: grpc.aio.Server | None = None
         self._pages: Pages | None = None
@@ -300,7 +311,7 @@ class Coordinator:
         door = _Door(self._links + FIRST_LINK, name_in(context), self._background.loop)
         self._open.add(door)
         reading = heeded(asyncio.create_task(self._read(door, context)))
-        writing = heeded(asyncio.create_task(_write(door, context)))
+        writing = heeded(asyncio.create_task(self._write(door, context)))
         ending: _Ending | None = None
         try:
             done, _ = await asyncio.wait({reading, writing}, return_when=asyncio.FIRST_COMPLETED)
@@ -311,6 +322,7 @@ class Coordinator:
         finally:
             reading.cancel()
             writing.cancel()
+            self._turns.end(door)
             self._open.discard(door)
             self.desk.put(Gone(door))
         if ending is not None:
@@ -335,22 +347,29 @@ class Coordinator:
                 return None
             handled.clear()
             self.desk.put(Arrived(door, data, is_handled))
+            del data  # it is read; what comes next may be long in coming
             await handled.wait()
+            self._turns.end(door)
             limit = None
+
+    async def _write(self, door: _Door, context: grpc.aio.ServicerContext) -> _Ending:
+        """Send what is put into an outbox; large things in turn with other links."""
+        while True:
+            item = await door.outbox.get()
+            if isinstance(item, _Ending):
+                return item
+            is_large = item.answered or sum(map(len, item.pieces)) >= LARGE
+            if is_large:
+                await self._turns.begin(door)
+            await context.write(b"".join(item.pieces))
+            if is_large and not item.answered:
+                self._turns.end(door)
 
     async def _page(self, asked: Asked) -> Answer:
         """An answer to a question over HTTP."""
         if asked.method not in ("GET", "HEAD"):
             return Answer(405, body=b"only GET is answered\n", headers={"Allow": "GET, HEAD"})
         return page_of(self, asked.path)
-
-
-async def _write(door: _Door, context: grpc.aio.ServicerContext) -> _Ending:
-    while True:
-        item = await door.outbox.get()
-        if isinstance(item, _Ending):
-            return item
-        await context.write(item)
 
 
 #: Numbers of links begin here: those of members that a server has from the start are their own numbers.

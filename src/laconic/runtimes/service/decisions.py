@@ -69,11 +69,11 @@ class DecisionLog:
         self.most = most
         if most:
             store.append([], beside=lambda connection: connection.execute(_TABLE))
-        self._is_there = bool(most) or store.has_table("decisions")
+        self.is_there = bool(most) or store.has_table("decisions")
 
     def write(self, connection: sqlite3.Connection, shown: Sequence[Shown], records: Sequence[Record]) -> None:
         """Add decisions, and the rewards in records, within a transaction."""
-        if not self._is_there:
+        if not self.is_there:
             return
         rewards = [(each.reward, each.id) for each in records if isinstance(each, Observed)]
         if shown:

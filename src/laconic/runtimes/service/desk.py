@@ -18,8 +18,9 @@ from typing import Any, Protocol
 
 from laconic.errors import LaconicError, LocalProtocolError, MergeFailed, RemoteProtocolError, StateError
 from laconic.protocol.codec import Codec
-from laconic.protocol.messages import Down, Hello, Refused, SetAside
+from laconic.protocol.messages import Ask, Down, Hello, Merged, Refused, SetAside
 from laconic.protocol.outcome import Outcome, Work
+from laconic.protocol.packing import Pieces
 from laconic.protocol.records import Record, encode_record
 from laconic.protocol.restoring import snapshot_server
 from laconic.protocol.server import Sends, Server
@@ -42,8 +43,8 @@ class Door(Protocol):
     identity: str | None  # the name in the certificate at the other end; None where there is none
     name: str | None  # under which it greeted
 
-    def put(self, data: bytes) -> None:
-        """Send bytes, after all that was put before."""
+    def put(self, pieces: Pieces, *, answered: bool) -> None:
+        """Send bytes, after all that was put before; ``answered`` if the other end sends something large then."""
         ...
 
     def end(self, reason: str, *, denied: bool = False) -> None:
@@ -338,10 +339,11 @@ class Desk:
     def _perform(self, effects: Effects) -> None:
         self._tell(lambda chronicle: chronicle.kept(effects.keep))
         sent = [(self.doors[link], message) for link, message in effects.send if link in self.doors]
-        for door, data, message in self._encoded(sent):
-            self.traffic.record(message, direction="down", size=len(data))
-            door.put(data)
-            self._tell(partial(Chronicle.sent, name=door.name, message=message, size=len(data), hub=self.server.hub))
+        for door, pieces, message in self._encoded(sent):
+            size = sum(map(len, pieces))
+            self.traffic.record(message, direction="down", size=size)
+            door.put(pieces, answered=isinstance(message, Ask | Merged))
+            self._tell(partial(Chronicle.sent, name=door.name, message=message, size=size, hub=self.server.hub))
             if isinstance(message, SetAside):
                 log.warning("set aside", extra={"link": door.number, "member": door.name, "reason": message.reason})
                 if message.final:
@@ -357,16 +359,17 @@ class Desk:
             self._compacting = True
             self._pool.submit(self._snapshot, copy(self.server), self.store.last)
 
-    def _encoded(self, sent: list[tuple[Door, Down]]) -> list[tuple[Door, bytes, Down]]:
+    def _encoded(self, sent: list[tuple[Door, Down]]) -> list[tuple[Door, Pieces, Down]]:
+        """What is to be sent, in pieces that links share: each joins them when its turn has come."""
         try:
-            messages = self._codec.encode_many([message for _, message in sent])
-            return [(door, data, message) for (door, message), data in zip(sent, messages, strict=True)]
+            messages = self._codec.in_pieces([message for _, message in sent])
+            return [(door, pieces, message) for (door, message), pieces in zip(sent, messages, strict=True)]
         except LocalProtocolError:  # one of them is too large
-            return [(door, data, message) for door, message in sent for data in self._one(door, message)]
+            return [(door, pieces, message) for door, message in sent for pieces in self._one(door, message)]
 
-    def _one(self, door: Door, message: Down) -> list[bytes]:
+    def _one(self, door: Door, message: Down) -> list[Pieces]:
         try:
-            return [self._codec.encode(message)]
+            return [*self._codec.in_pieces([message])]
         except LocalProtocolError as error:
             log.error("not sent", extra={"link": door.number, "member": door.name, "reason": str(error)})
             self._note_error(str(error))

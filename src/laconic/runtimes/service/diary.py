@@ -8,6 +8,7 @@ what it was before the first event that was not written, and those who wait are 
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -152,7 +153,7 @@ class Diary:
             records = [record for entry in entries for record in entry.records]
             shown = [entry.shown for entry in entries if entry.shown is not None]
             if records:
-                self.store.append(records, beside=lambda connection: self.log.write(connection, shown, records))
+                self.store.append(records, beside=self._logging(shown, records))
         except StateError as error:
             self._fail(entries, error)
             return
@@ -163,6 +164,10 @@ class Diary:
             entry.written = True
             if not entry.performed:
                 self._perform(entry)
+
+    def _logging(self, shown: list[Shown], records: list[Record]) -> Callable[[sqlite3.Connection], object] | None:
+        """What is written into the log of decisions with records; None where there is no log."""
+        return (lambda connection: self.log.write(connection, shown, records)) if self.log.is_there else None
 
     def _fail(self, entries: list[Entry], error: StateError) -> None:
         with self._brief:

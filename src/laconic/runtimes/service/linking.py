@@ -8,15 +8,15 @@ import secrets
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from copy import copy
 from typing import Any, Protocol
 
 from laconic.errors import LaconicError, LinkError, ProtocolError
 from laconic.protocol.client import Client
 from laconic.protocol.codec import Codec
-from laconic.protocol.messages import SetAside, Up, Welcome
+from laconic.protocol.messages import Down, SetAside, Up, Welcome
 from laconic.protocol.outcome import Outcome
 from laconic.protocol.session import ClientState
+from laconic.protocol.vetting import Vetted
 from laconic.runtimes.service import methods
 from laconic.runtimes.service.background import background, heeded
 from laconic.runtimes.service.joining import Joining
@@ -41,6 +41,10 @@ class Owner(Protocol):
 
     def look(self, at: Callable[[Client], Any]) -> Any:
         """Something about the client at one moment."""
+        ...
+
+    def vetted(self, message: Down) -> tuple[Down, Vetted | None]:
+        """A message, and what a check says of it."""
         ...
 
     def changed(self) -> None:
@@ -236,10 +240,9 @@ class Linking:
 
     def _take(self, data: bytes, link: Link) -> None:
         """Hand the client a message."""
-        message = self._codec.decode(data)
+        message, vetted = self._owner.vetted(self._codec.decode(data))
         if isinstance(message, SetAside) and message.final:
             self.rest(f"{message.reason}; call reconnect() to take the place back")
-        vetted = self._owner.look(copy).vet(message)  # beside events, as `choose` waits for those
         try:
             outcome = self._owner.happen(lambda client: client.receive(message, vetted=vetted), lazy=True)
         except ProtocolError as error:

@@ -28,6 +28,8 @@ APPLICATION, FORMAT = 0x6C636E63, 1
 #: A snapshot is due when the records since the last one take more than this, and more than so many times what it takes:
 #: a sync leaves a record about as large as a snapshot, which is not to be written twice each time.
 LEAST_BYTES, MOST_RECORDS, TIMES_SNAPSHOT = 2**23, 4096, 4
+#: So many records are inserted by one statement; SQLite may have been built to take no more than 999 values.
+ROWS = 400
 #: After these errors SQLite has taken back the transaction, whatever the disk did; after others nobody knows.
 _TAKEN_BACK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_BUSY)
 _TABLES = """
@@ -197,12 +199,23 @@ class Store:
     ) -> None:
         """Store records durably, all of them or none, and with them what ``beside`` writes."""
         rows = [(self._last + place, encode_record(each)) for place, each in enumerate(records, start=1)]
-        with self._transaction():
-            self._connection.executemany("INSERT INTO records VALUES (?, ?)", rows)
-            if beside is not None:
-                beside(self._connection)
+        some = [rows[first : first + ROWS] for first in range(0, len(rows), ROWS)]
+        if beside is None and len(some) == 1:  # one statement is a transaction by itself
+            with self._writing():
+                self._insert(rows)
+        else:
+            with self._transaction():
+                for each in some:
+                    self._insert(each)
+                if beside is not None:
+                    beside(self._connection)
         self._last += len(rows)
         self._bytes += sum(len(data) for _, data in rows)
+
+    def _insert(self, rows: list[tuple[int, bytes]]) -> None:
+        """Insert rows by one statement: after each, a thread that computes elsewhere in this process may take over."""
+        values = ", ".join(["(?, ?)"] * len(rows))
+        self._connection.execute(f"INSERT INTO records VALUES {values}", [value for row in rows for value in row])
 
     def note(self, name: str, value: bytes) -> None:
         """Note something beside the records, in the place of what was noted under that name before."""
@@ -227,11 +240,17 @@ class Store:
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """All of what is done within, durable at its end, or nothing of it and an error that says why."""
-        self._require_usable()
-        try:
+        with self._writing():
             self._connection.execute("BEGIN IMMEDIATE")
             yield
             self._connection.execute("COMMIT")
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """What goes wrong within is taken back, and said."""
+        self._require_usable()
+        try:
+            yield
         except sqlite3.Error as error:
             self._take_back(error)
             raise StateError(
