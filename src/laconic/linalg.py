@@ -70,7 +70,7 @@ def ridged(A: Floats, lam: float) -> Floats:
 def reversed_cholesky(A: Floats, *, scale: float = 0.0) -> Floats:
     """A lower triangular C with CᵀC = A: the factor from the last row on; see `lower_cholesky`."""
     backwards = lower_cholesky(np.ascontiguousarray(A[::-1, ::-1]), scale=np.full(len(A), scale))
-    return np.ascontiguousarray(backwards.T[::-1, ::-1])
+    return np.asarray(backwards.T[::-1, ::-1])
 
 
 def solve_lower(L: Floats, B: Floats) -> Floats:

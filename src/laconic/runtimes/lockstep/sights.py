@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from laconic.arrays import Floats, Ints
+from laconic.arrays import Floats, Ints, set_apart
 from laconic.beliefs import Belief, FiniteBelief, NystromEmbedding, View
 from laconic.beliefs.contract import column_squares
 from laconic.linalg import (
@@ -96,11 +96,15 @@ class Folded:
     @classmethod
     def of(cls, belief: FiniteBelief, embedding: NystromEmbedding) -> Folded:
         """A belief on a dictionary, multiplied out."""
+        # Where they are large, a few matrices of this size are all the memory of a run: none is held for longer.
         solved, root = solve_identity(belief.factor), solve_identity(embedding.root)
         P = lower_product(solved, root)
         mean, kept = belief.weights @ P, P if embedding.size <= MOST_KEPT else None
-        del P  # where it is large, a few matrices of its size are all the memory of a run
-        return cls(belief, embedding, F=lower_product(_missing(solved, lam=belief.lam), root), mean=mean, P=kept)
+        known = np.asarray(solved.T @ solved)
+        del P, solved
+        F = lower_product(_missing(known, lam=belief.lam), root)
+        del known, root
+        return cls(belief, embedding, F=set_apart(F), mean=mean, P=kept)
 
     def lighten(self) -> None:
         """Let go of factors by which the belief itself looks, and which it makes again should it have to.
@@ -136,12 +140,12 @@ class Folded:
         return np.asarray(np.maximum(self.embedding.prior(X) / self.belief.lam - np.einsum("ij,ij->i", f, f), 0.0))
 
 
-def _missing(solved: Floats, *, lam: float) -> Floats:
-    """C with CᵀC = I/λ − L⁻ᵀL⁻¹, given L⁻¹."""
-    known = np.asarray(solved.T @ solved)
+def _missing(known: Floats, *, lam: float) -> Floats:
+    """C with CᵀC = I/λ − L⁻ᵀL⁻¹, in place of L⁻ᵀL⁻¹."""
     np.negative(known, out=known)
     known.flat[:: len(known) + 1] += 1.0 / lam
-    return reversed_cholesky(known, scale=1.0 / lam)
+    known[:] = reversed_cholesky(known, scale=1.0 / lam)
+    return known
 
 
 def sight_of(belief: Belief) -> Sight:
