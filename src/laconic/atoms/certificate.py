@@ -39,19 +39,23 @@ def exact_mean(joint: Joint) -> Floats:
 
 
 def certified(joint: Joint, weights: Floats, *, theta: Floats, whitened: Whitened) -> tuple[Certificate, Floats]:
-    """The certificate of these weights, with θ the exact mean, and the root of H + λI in S's coordinates."""
-    e_lo, e_hi, d_eff = _extremes(joint, weights)  # first, as it takes most memory
+    """The certificate of these weights, with θ the exact mean, and c = L_Hᵀθ, L_H the root of H + λI."""
     factor = lower_cholesky(ridged(weighted_gram(joint.own, weights), joint.lam), ridge=joint.lam)
+    c, inflated = factor.T @ theta, _inflated(joint, factor)
+    beta = float(np.linalg.norm(joint.moment - theta @ joint.seen))
+    del factor
+    joint.lighten()  # of a few matrices of this size are made what follows, and all the memory that a build takes
+    e_lo, e_hi, d_eff = _extremes(joint, weights)
     certificate = Certificate(
         e_lo=e_lo,
         e_hi=e_hi,
-        kappa=_inflated(joint, factor) / d_eff if d_eff > 0 else 1.0,
-        beta=float(np.linalg.norm(joint.moment - theta @ joint.seen)),
+        kappa=inflated / d_eff if d_eff > 0 else 1.0,
+        beta=beta,
         d_eff=whitened.d_eff,
         log_det=whitened.log_det,
         missed=whitened.reference.missed,
     )
-    return certificate, factor
+    return certificate, c
 
 
 def _relative(joint: Joint, weights: Floats) -> tuple[Floats, float]:

@@ -149,19 +149,19 @@ def _finished(
     whitened.lighten()  # of a bare one only numbers are asked from here on
     theta = exact_mean(joint)
     while True:
-        certificate, factor = certified(joint, weights_of(codes), theta=theta, whitened=whitened)
+        certificate, c = certified(joint, weights_of(codes), theta=theta, whitened=whitened)
         lower = _lowered(codes, certificate, settings=settings)
         if np.array_equal(lower, codes):
             break
         codes = lower
-    if not is_expressible(factor.T @ theta, step=settings.quantum):
+    if not is_expressible(c, step=settings.quantum):
         return _fallback(whitened, Reason.STEPS)
     return Version(
         atoms=points,
         ids=rows,
         weights=codes,
         spanning=spanning,
-        mean=quantised(factor.T @ theta, step=settings.quantum),
+        mean=quantised(c, step=settings.quantum),
         quantum=settings.quantum,
         certificate=certificate,
         covered=reference.covered,

@@ -12,6 +12,7 @@ from laconic.beliefs import Belief, FiniteBelief, NystromEmbedding, View
 from laconic.beliefs.contract import column_squares
 from laconic.linalg import (
     lower_product,
+    paired,
     product_with_lower,
     reversed_cholesky,
     solve_identity,
@@ -84,10 +85,12 @@ class Folded:
     """By the kernel values k = k_S(x) of a dictionary S, with all that is to be solved multiplied out beforehand.
 
     With z = L_S⁻¹k, LLᵀ = G + λI and v = L⁻¹z = Pk: μ = (Pᵀβ)·k, β = L⁻¹b, and σ² = k(x,x)/λ − ‖Fk‖² where F = CL_S⁻¹
-    and CᵀC = I/λ − (G + λI)⁻¹, all of them lower triangular. P serves few points, and is not kept where it is large.
+    and CᵀC = I/λ − (G + λI)⁻¹, all of them lower triangular. P serves few points. Where it is large it is not kept, and
+    these points are solved for; L then lies beside F in the memory of one matrix.
     """
 
     belief: FiniteBelief
+    solving: FiniteBelief  # the same, with the L by which the sight solves
     embedding: NystromEmbedding
     F: Floats  # (r, r)
     mean: Floats  # (r,) Pᵀβ
@@ -104,15 +107,17 @@ class Folded:
         del P, solved
         F = lower_product(_missing(known, lam=belief.lam), root)
         del known, root
-        return cls(belief, embedding, F=set_apart(F), mean=mean, P=kept)
+        if kept is not None:
+            return cls(belief, belief, embedding, F=set_apart(F), mean=mean, P=kept)
+        factor, F = paired(belief.factor, F)
+        return cls(belief, belief.knowing(factor=factor), embedding, F=F, mean=mean, P=None)
 
     def lighten(self) -> None:
         """Let go of factors by which the belief itself looks, and which it makes again should it have to.
 
         Of a belief that nobody is sent any more only this sight is asked, and there may be many such beliefs.
         """
-        if self.P is not None:
-            self.belief.lighten()
+        self.belief.lighten(embedding=self.P is not None)
 
     def look(self, X: Floats) -> Look:
         K = self._values(X)
@@ -120,7 +125,7 @@ class Folded:
 
     def view(self, X: Floats) -> View:
         if self.P is None:
-            return self.belief.view(X)
+            return self.solving.view(X)
         K = self._values(X)
         V = lower_product(self.P, K.T)
         signal = column_squares(V)
@@ -130,7 +135,7 @@ class Folded:
     def turned(self, rows: Floats) -> Floats:
         if self.P is not None:
             return product_with_lower(rows, self.P)
-        return solve_transposed(self.embedding.root, solve_transposed(self.belief.factor, rows.T)).T
+        return solve_transposed(self.embedding.root, solve_transposed(self.solving.factor, rows.T)).T
 
     def _values(self, X: Floats) -> Floats:
         return self.embedding.kernel(X, self.embedding.dictionary)
