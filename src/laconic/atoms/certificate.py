@@ -44,7 +44,7 @@ def certified(joint: Joint, weights: Floats, *, theta: Floats, whitened: Whitene
     c, inflated = factor.T @ theta, _inflated(joint, factor)
     beta = float(np.linalg.norm(joint.moment - theta @ joint.seen))
     del factor
-    joint.lighten()  # of a few matrices of this size are made what follows, and all the memory that a build takes
+    joint.lighten()  # what follows takes the most memory of a build, and needs neither of these matrices
     e_lo, e_hi, d_eff = _extremes(joint, weights)
     certificate = Certificate(
         e_lo=e_lo,

@@ -37,9 +37,9 @@ class Joint:
     moment: Floats  # (q,)
     atoms: Floats  # (m, q) the coordinates of the atoms
     left: Floats  # (m,) what the coordinates leave of k(s, s)
-    spanning: Bools  # (m,) which atoms are S's dictionary
+    spanning: Bools  # (m,) which atoms are U's dictionary
     dictionary: Floats  # (p, p) the Cholesky root of its kernel matrix
-    own: Floats  # (p, m) the atoms in the coordinates of S's dictionary
+    own: Floats  # (p, m) the atoms in the coordinates of U's dictionary
 
     @classmethod
     def of(cls, whitened: Whitened, rows: Ints, *, K: Floats, spanning: Bools) -> Joint:
@@ -54,7 +54,7 @@ class Joint:
             left=np.maximum(np.diagonal(K) - np.einsum("ij,ij->i", atoms, atoms), 0.0),
             spanning=spanning,
             dictionary=dictionary,
-            own=dictionary.T if spanning.all() else solve_lower(dictionary, K[spanning]),  # L_S⁻¹K is L_Sᵀ for S itself
+            own=dictionary.T if spanning.all() else solve_lower(dictionary, K[spanning]),  # L_U⁻¹K is L_Uᵀ for U itself
         )
 
     @cached_property
@@ -75,7 +75,7 @@ def _bases(whitened: Whitened, rows: Ints, *, K: Floats) -> tuple[Floats, Floats
     E, pivots = _beyond(K, Z, tolerance=ROUNDING * float(reference.prior.max(initial=0.0)))
     cross, gram, moment = _statistics(reference, rows[pivots], Z=Z[pivots], root=E[pivots])
     root = _bordered(whitened.root, cross, ridged(gram, whitened.lam))
-    atoms = np.concatenate([Z, U], axis=1, out=apart(len(Z), Z.shape[1] + U.shape[1]))
+    atoms = np.concatenate([Z, E], axis=1, out=apart(len(Z), Z.shape[1] + E.shape[1]))
     return atoms, root, solve_lower(root, np.concatenate([reference.moment, moment]))
 
 
