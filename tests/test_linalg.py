@@ -16,6 +16,7 @@ from laconic.linalg import (
     GrowingFactor,
     lower_cholesky,
     lower_product,
+    paired,
     pivoted_cholesky,
     product_with_lower,
     reversed_cholesky,
@@ -56,6 +57,17 @@ def test_a_cholesky_factor_is_that_of_numpy() -> None:
     A = positive_definite(20)
     np.testing.assert_allclose(lower_cholesky(A), np.linalg.cholesky(A), rtol=1e-12)
     assert lower_cholesky(np.empty((0, 0))).shape == (0, 0)
+
+
+@pytest.mark.parametrize("n", [1, 2, 40, 200])
+def test_two_factors_in_the_memory_of_one_solve_and_multiply_as_they_do_alone(n: int) -> None:
+    A, B = lower_cholesky(positive_definite(n)), lower_cholesky(positive_definite(n, seed=1))
+    C = np.random.default_rng(2).standard_normal((n, 3))
+    rows, columns = paired(A, B)
+    assert np.shares_memory(rows, columns) == (n > 1)
+    np.testing.assert_array_equal(solve_lower(rows, C), solve_lower(A, C))
+    np.testing.assert_array_equal(solve_transposed(rows, C), solve_transposed(A, C))
+    np.testing.assert_allclose(lower_product(columns, C), B @ C, rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize("n", [0, 1, 40])

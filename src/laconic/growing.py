@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from laconic.arrays import Floats, Ints
+from laconic.arrays import Floats, Ints, apart
 
 
 def key(point: Floats) -> bytes:
@@ -89,7 +89,7 @@ class GrowingRows:
 
     def _moved(self, size: int, width: int) -> _Shared:
         """Memory of their own for rows that will be so many."""
-        buffer = np.empty((max(2 * size, 4), width))
+        buffer = apart(max(2 * size, 4), width)
         if self.size:
             buffer[: self.size] = self.values
         self.shared.filled = max(self.shared.filled, size)  # a longer version exists, though elsewhere

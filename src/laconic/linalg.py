@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import blas, lapack
 
-from laconic.arrays import Floats
+from laconic.arrays import Floats, apart
 from laconic.errors import KernelError
 
 #: Rows of a block: large enough for level-3 BLAS, small enough that the unfilled part of the last block is cheap.
@@ -70,7 +70,7 @@ def ridged(A: Floats, lam: float) -> Floats:
 def reversed_cholesky(A: Floats, *, scale: float = 0.0) -> Floats:
     """A lower triangular C with CᵀC = A: the factor from the last row on; see `lower_cholesky`."""
     backwards = lower_cholesky(np.ascontiguousarray(A[::-1, ::-1]), scale=np.full(len(A), scale))
-    return np.ascontiguousarray(backwards.T[::-1, ::-1])
+    return np.asarray(backwards.T[::-1, ::-1])
 
 
 def solve_lower(L: Floats, B: Floats) -> Floats:
@@ -110,9 +110,24 @@ def solve_transposed(L: Floats, B: Floats) -> Floats:
 
 def lower_product(L: Floats, B: Floats) -> Floats:
     """LB for a lower triangular L, by the BLAS library that also solves."""
+    if not L.flags.c_contiguous:  # in columns, as `paired` has it
+        return np.asarray(blas.dtrmm(1.0, L, B, side=0, lower=1))
     if B.flags.c_contiguous:  # column-major, as BLAS has it, this is BᵀLᵀ
         return np.asarray(blas.dtrmm(1.0, L.T, B.T, side=1, lower=0).T)
     return np.asarray(blas.dtrmm(1.0, L.T, B, side=0, lower=0, trans_a=1))
+
+
+def paired(A: Floats, B: Floats) -> tuple[Floats, Floats]:
+    """Two lower triangular matrices in the memory of one, A in rows and B in columns.
+
+    Solves and products look at nothing above a diagonal, where each has what is left of the other.
+    """
+    size, lower = len(A), np.tri(len(A), dtype=np.bool_)
+    both = apart(size + 1, size)
+    rows, columns = both[1:], both[:size].T
+    np.copyto(rows, A, where=lower)
+    np.copyto(columns, B, where=lower)
+    return rows, columns
 
 
 def product_with_lower(B: Floats, L: Floats) -> Floats:

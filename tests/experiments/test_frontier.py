@@ -79,7 +79,7 @@ def test_every_algorithm_is_swept_over_its_wires_and_knobs() -> None:
     settings = knobs()
     assert len(set(map(repr, settings))) == len(settings)
     turned: dict[str, set[tuple[str, Any]]] = {
-        "LaconicUCB": {("delta", 0.5), ("delta", 8.0)},
+        "LaconicUCB": {("delta", LaconicUCB().delta), ("delta", 8.0)},
         "DisKernelUCB": {("wire", "float64"), ("wire", "int8"), ("together", False), ("D", 80.0)},
         "ApproxDisKernelUCB": {("wire", "paper"), ("wire", "compact"), ("D", 2.0), ("qbar", 1.0)},
         "DisLinUCB": {("wire", "compact"), ("D", 5.0)},

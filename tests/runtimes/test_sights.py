@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from laconic import Gaussian, Linear, Matern
 from laconic.atoms import belief_of
@@ -77,6 +77,17 @@ def test_tails_turned_for_a_sight_see_what_tails_predict(belief: FiniteBelief) -
     for mine, tail in zip(quick, tails, strict=True):
         for one, other in zip(mine.seen(sight.look(POINTS)), tail.predict(belief.view(POINTS)), strict=True):
             assert_allclose(one, other, atol=1e-8)
+
+
+@pytest.mark.usefixtures("_sizes")
+def test_a_sight_says_the_same_when_its_belief_has_let_go_of_its_factor() -> None:
+    belief, rows = weighted(Gaussian(0.4), 30), DRAW.normal(size=(5, 30))
+    sight = sight_of(belief)
+    view, turned = sight.view(POINTS), sight.turned(rows)
+    sight.lighten()
+    assert_array_equal(sight.view(POINTS).features, view.features)
+    assert_array_equal(sight.turned(rows), turned)
+    assert "factor" not in vars(belief)  # nor was it made again
 
 
 def test_only_beliefs_on_a_dictionary_in_double_precision_are_multiplied_out() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from laconic.arrays import Bools, Floats
+from laconic.arrays import Bools, Floats, set_apart
 from laconic.beliefs import FiniteBelief, NystromEmbedding, Statistics
 from laconic.checks import finite_array, require_positive
 from laconic.errors import InputError
@@ -54,7 +54,7 @@ def belief_of(
     require_positive("lam", lam)
     embedding = NystromEmbedding(kernel=kernel, dictionary=atoms[spanning])
     gram = _gram(embedding, atoms, weights, spanning)
-    factor = lower_cholesky(ridged(gram, lam), ridge=lam)
+    factor = set_apart(lower_cholesky(ridged(gram, lam), ridge=lam))
     prior = float(weights @ embedding.prior(atoms))
     moment = factor @ c
     # No rewards stand behind these sums; this is the least Σy² with which they could.

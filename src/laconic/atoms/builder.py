@@ -78,6 +78,7 @@ def mean_missed(whitened: Whitened, rows: Ints) -> float:
     """β in the coordinates of Q: the least ‖L⁻¹b − Lᵀθ‖ over θ in the span of some points, or a little more."""
     seen = product_with_lower(whitened.reference.coordinates.take(rows), whitened.root)
     gram = seen.T @ seen
+    del seen  # matrices of this size are what a build takes in memory
     # A ridge that is all but nothing stands in for the rank: h − YᵀY(YᵀY + εI)⁻¹h = ε(YᵀY + εI)⁻¹h.
     epsilon = 1e-13 * float(np.trace(gram)) / max(len(gram), 1)
     factor = lower_cholesky(ridged(gram, max(epsilon, 1e-300)))

@@ -12,9 +12,10 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from laconic.arrays import Floats
+from laconic.atoms.belief import weighted_gram
 from laconic.atoms.joint import Joint
 from laconic.atoms.whitened import Whitened
-from laconic.linalg import lower_cholesky, lower_product, solve_identity, solve_lower
+from laconic.linalg import lower_cholesky, lower_product, ridged, solve_identity, solve_lower
 
 
 @dataclass(frozen=True)
@@ -37,19 +38,24 @@ def exact_mean(joint: Joint) -> Floats:
     return np.asarray(solve_triangular(factor, half, lower=True, trans="T", check_finite=False))
 
 
-def certified(joint: Joint, weights: Floats, *, theta: Floats, factor: Floats, whitened: Whitened) -> Certificate:
-    """The certificate of these weights, with θ the exact mean and ``factor`` the root of H + λI in U's coordinates."""
-    relative, d_eff = _relative(joint, weights)
-    e_lo, e_hi = _extremes(joint, weights, relative=relative)
-    return Certificate(
+def certified(joint: Joint, weights: Floats, *, theta: Floats, whitened: Whitened) -> tuple[Certificate, Floats]:
+    """The certificate of these weights, with θ the exact mean, and c = L_Hᵀθ, L_H the root of H + λI."""
+    factor = lower_cholesky(ridged(weighted_gram(joint.own, weights), joint.lam), ridge=joint.lam)
+    c, inflated = factor.T @ theta, _inflated(joint, factor)
+    beta = float(np.linalg.norm(joint.moment - theta @ joint.seen))
+    del factor
+    joint.lighten()  # what follows takes the most memory of a build, and needs neither of these matrices
+    e_lo, e_hi, d_eff = _extremes(joint, weights)
+    certificate = Certificate(
         e_lo=e_lo,
         e_hi=e_hi,
-        kappa=_inflated(joint, factor) / d_eff if d_eff > 0 else 1.0,
-        beta=float(np.linalg.norm(joint.moment - theta @ joint.seen)),
+        kappa=inflated / d_eff if d_eff > 0 else 1.0,
+        beta=beta,
         d_eff=whitened.d_eff,
         log_det=whitened.log_det,
         missed=whitened.reference.missed,
     )
+    return certificate, c
 
 
 def _relative(joint: Joint, weights: Floats) -> tuple[Floats, float]:
@@ -67,18 +73,19 @@ def _relative(joint: Joint, weights: Floats) -> tuple[Floats, float]:
     return relative, d_eff
 
 
-def _extremes(joint: Joint, weights: Floats, *, relative: Floats) -> tuple[float, float]:
-    """The extreme eigenvalues of L⁻¹V̂L⁻ᵀ − I, moved apart by what the coordinates leave of the atoms.
+def _extremes(joint: Joint, weights: Floats) -> tuple[float, float, float]:
+    """The extreme eigenvalues of L⁻¹V̂L⁻ᵀ − I, moved apart by what the coordinates leave of the atoms; and tr L⁻¹GL⁻ᵀ.
 
     V̂ is the square of (√λ I, (Φ + O)W^(1/2)), with Φ the atoms in these coordinates and O what is left of them, so that
     no singular value of L⁻¹ times it moves by more than ‖OW^(1/2)‖/√λ when O is left out.
     """
+    relative, d_eff = _relative(joint, weights)
     if len(relative) == 0:
-        return 0.0, 0.0
+        return 0.0, 0.0, d_eff
     values = np.linalg.eigvalsh(relative)
     allowance = float(np.sqrt(weights @ joint.left / joint.lam))
     least, largest = np.sqrt(np.maximum(values[[0, -1]], 0.0))
-    return float(max(least - allowance, 0.0) ** 2) - 1.0, float((largest + allowance) ** 2) - 1.0
+    return float(max(least - allowance, 0.0) ** 2) - 1.0, float((largest + allowance) ** 2) - 1.0, d_eff
 
 
 def _inflated(joint: Joint, factor: Floats) -> float:

@@ -14,11 +14,12 @@ pivots' rows of E. In these coordinates, W = Q ∪ U,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import lapack
 
-from laconic.arrays import Bools, Floats, Ints
+from laconic.arrays import Bools, Floats, Ints, apart, set_apart
 from laconic.atoms.reference import Reference
 from laconic.atoms.whitened import Whitened
 from laconic.linalg import lower_cholesky, lower_product, product_with_lower, ridged, solve_identity, solve_lower
@@ -36,23 +37,35 @@ class Joint:
     moment: Floats  # (q,)
     atoms: Floats  # (m, q) the coordinates of the atoms
     left: Floats  # (m,) what the coordinates leave of k(s, s)
-    seen: Floats  # (p, q)
+    spanning: Bools  # (m,) which atoms are U's dictionary
+    dictionary: Floats  # (p, p) the Cholesky root of its kernel matrix
     own: Floats  # (p, m) the atoms in the coordinates of U's dictionary
 
     @classmethod
     def of(cls, whitened: Whitened, rows: Ints, *, K: Floats, spanning: Bools) -> Joint:
         """The joint coordinates of a reference and some of its points, of which K is the kernel matrix."""
         atoms, root, moment = _bases(whitened, rows, K=K)
-        dictionary = lower_cholesky(K if spanning.all() else K[np.ix_(spanning, spanning)])
+        dictionary = set_apart(lower_cholesky(K if spanning.all() else K[np.ix_(spanning, spanning)]))
         return cls(
             lam=whitened.lam,
             root=root,
             moment=moment,
             atoms=atoms,
             left=np.maximum(np.diagonal(K) - np.einsum("ij,ij->i", atoms, atoms), 0.0),
-            seen=product_with_lower(solve_lower(dictionary, atoms if spanning.all() else atoms[spanning]), root),
+            spanning=spanning,
+            dictionary=dictionary,
             own=dictionary.T if spanning.all() else solve_lower(dictionary, K[spanning]),  # L_U⁻¹K is L_Uᵀ for U itself
         )
+
+    @cached_property
+    def seen(self) -> Floats:
+        """BL, (p, q)."""
+        atoms = self.atoms if self.spanning.all() else self.atoms[self.spanning]
+        return product_with_lower(solve_lower(self.dictionary, atoms), self.root)
+
+    def lighten(self) -> None:
+        """Let go of BL, which is made again should it be asked for."""
+        vars(self).pop("seen", None)
 
 
 def _bases(whitened: Whitened, rows: Ints, *, K: Floats) -> tuple[Floats, Floats, Floats]:
@@ -62,7 +75,8 @@ def _bases(whitened: Whitened, rows: Ints, *, K: Floats) -> tuple[Floats, Floats
     E, pivots = _beyond(K, Z, tolerance=ROUNDING * float(reference.prior.max(initial=0.0)))
     cross, gram, moment = _statistics(reference, rows[pivots], Z=Z[pivots], root=E[pivots])
     root = _bordered(whitened.root, cross, ridged(gram, whitened.lam))
-    return np.concatenate([Z, E], axis=1), root, solve_lower(root, np.concatenate([reference.moment, moment]))
+    atoms = np.concatenate([Z, E], axis=1, out=apart(len(Z), Z.shape[1] + E.shape[1]))
+    return atoms, root, solve_lower(root, np.concatenate([reference.moment, moment]))
 
 
 def _beyond(K: Floats, Z: Floats, *, tolerance: float) -> tuple[Floats, Ints]:
@@ -101,7 +115,7 @@ def _bordered(root: Floats, cross: Floats, corner: Floats) -> Floats:
     """The Cholesky root of [[A, Cᵀ], [C, corner]], with C for ``cross``, from that of A."""
     left = solve_lower(root, cross.T).T
     size = len(root)
-    bordered = np.zeros((size + len(corner), size + len(corner)))
-    bordered[:size, :size], bordered[size:, :size] = root, left
+    bordered = apart(size + len(corner), size + len(corner))
+    bordered[:size, :size], bordered[:size, size:], bordered[size:, :size] = root, 0.0, left
     bordered[size:, size:] = lower_cholesky(corner - left @ left.T, scale=np.diagonal(corner))
     return bordered

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from laconic.arrays import Floats, Ints
+from laconic.arrays import Floats, Ints, apart
 
 #: Rows of a panel: enough for level-3 BLAS, few enough that one panel can be moved without much memory.
 PANEL_ROWS = 2048
@@ -30,7 +30,7 @@ class _Panel:
         """
         panel = self if (self.rows, self.width) == old else _Panel(self.buffer, rows=rows, width=width)
         if panel is not self or width > self.buffer.shape[1]:
-            buffer = np.empty((PANEL_ROWS, width + SPARE_COLUMNS))
+            buffer = apart(PANEL_ROWS, width + SPARE_COLUMNS)
             buffer[: old[0], : old[1]] = self.buffer[: old[0], : old[1]]
             panel.buffer = buffer
         panel.rows, panel.width = rows, width
@@ -68,5 +68,5 @@ class Panels:
             if number < len(self.panels):
                 panels.append(self.panels[number].grown(rows=rows, width=width, old=(old, self.width)))
             else:
-                panels.append(_Panel(np.empty((PANEL_ROWS, width + SPARE_COLUMNS)), rows=rows, width=width))
+                panels.append(_Panel(apart(PANEL_ROWS, width + SPARE_COLUMNS), rows=rows, width=width))
         return Panels(size=size, width=width, panels=tuple(panels))

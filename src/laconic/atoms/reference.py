@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from laconic.arrays import Floats, Ints
+from laconic.arrays import Floats, Ints, apart
 from laconic.atoms.panels import Panels
 from laconic.checks import finite_array, require_positive, require_whole
 from laconic.errors import InputError, KernelError
@@ -218,8 +218,8 @@ class Reference:
     def _with_pivots(self, old: Reference, *, left: Floats, corner: Floats, chosen: Ints) -> Reference:
         """The factor and the statistics of the columns that are new."""
         rank, width = old.rank, old.rank + len(chosen)
-        root, gram = np.zeros((width, width)), np.empty((width, width))
-        root[:rank, :rank], root[rank:, :rank], root[rank:, rank:] = self.root, left, corner
+        root, gram = apart(width, width), apart(width, width)
+        root[:rank, :rank], root[:rank, rank:], root[rank:, :rank], root[rank:, rank:] = self.root, 0.0, left, corner
         cross, moment = np.zeros((width - rank, width)), np.zeros(width - rank)
         for where, block in self.coordinates.blocks():
             new = block[:, rank:]

@@ -9,7 +9,7 @@ from enum import StrEnum
 import numpy as np
 
 from laconic.arrays import Bools, Floats, Ints
-from laconic.atoms.belief import belief_of, weighted_gram
+from laconic.atoms.belief import belief_of
 from laconic.atoms.builder import most_atoms, select
 from laconic.atoms.certificate import Certificate, certified, exact_mean
 from laconic.atoms.joint import Joint
@@ -22,7 +22,6 @@ from laconic.atoms.whitened import Whitened
 from laconic.beliefs import FiniteBelief
 from laconic.errors import InputError
 from laconic.kernels import Kernel
-from laconic.linalg import lower_cholesky, ridged
 
 
 class Reason(StrEnum):
@@ -142,28 +141,27 @@ def _finished(
     whitened: Whitened, rows: Ints, codes: Codes, *, previous: Version | None, settings: Atoms
 ) -> Version | Fallback:
     """The version of these atoms: put in order, their dictionary, the exact mean and the certificate."""
-    reference, lam = whitened.reference, whitened.lam
+    reference = whitened.reference
     rows, codes = rows[codes > 0], codes[codes > 0]
     rows, codes, dropped = _ordered(rows, codes, previous)
     points = reference.points[rows]
     joint, spanning = _joint(whitened, rows, points)
+    whitened.lighten()  # of a bare one only numbers are asked from here on
     theta = exact_mean(joint)
     while True:
-        weights = weights_of(codes)
-        factor = lower_cholesky(ridged(weighted_gram(joint.own, weights), lam), ridge=lam)
-        certificate = certified(joint, weights, theta=theta, factor=factor, whitened=whitened)
+        certificate, c = certified(joint, weights_of(codes), theta=theta, whitened=whitened)
         lower = _lowered(codes, certificate, settings=settings)
         if np.array_equal(lower, codes):
             break
         codes = lower
-    if not is_expressible(factor.T @ theta, step=settings.quantum):
+    if not is_expressible(c, step=settings.quantum):
         return _fallback(whitened, Reason.STEPS)
     return Version(
         atoms=points,
         ids=rows,
         weights=codes,
         spanning=spanning,
-        mean=quantised(factor.T @ theta, step=settings.quantum),
+        mean=quantised(c, step=settings.quantum),
         quantum=settings.quantum,
         certificate=certificate,
         covered=reference.covered,

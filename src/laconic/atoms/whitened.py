@@ -63,6 +63,10 @@ class Whitened:
         vars(bare).update(root=self.root, d_eff=self.d_eff, log_det=self.log_det)
         return bare
 
+    def lighten(self) -> None:
+        """Let go of L, which is made again should it be asked for."""
+        vars(self).pop("root", None)
+
     def rows(self, rows: Ints) -> Floats:
         """a of some of the reference's points, a row each."""
         return lower_product(self.solved, self.reference.coordinates.take(rows).T).T

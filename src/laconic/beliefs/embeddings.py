@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from laconic.arrays import Floats
+from laconic.arrays import Floats, set_apart
 from laconic.beliefs.contract import column_squares
 from laconic.kernels import Kernel
 from laconic.linalg import lower_cholesky, solve_lower_in_place
@@ -59,7 +59,7 @@ class NystromEmbedding:
     @cached_property
     def root(self) -> Floats:
         """L_S, lower triangular with L_S L_Sᵀ = K_SS."""
-        return lower_cholesky(self.kernel(self.dictionary, self.dictionary))
+        return set_apart(lower_cholesky(self.kernel(self.dictionary, self.dictionary)))
 
     @cached_property
     def scale(self) -> float:

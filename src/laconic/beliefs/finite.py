@@ -178,8 +178,8 @@ class FiniteBelief(BeliefBase):
             vars(known)["information"] = information
         return known
 
-    def lighten(self) -> None:
-        """Let go of factors, which are made again should they be asked for."""
+    def lighten(self, *, embedding: bool) -> None:
+        """Let go of factors, those of the embedding too or not, which are made again should they be asked for."""
         vars(self).pop("factor", None)
-        if isinstance(self.embedding, NystromEmbedding):
+        if embedding and isinstance(self.embedding, NystromEmbedding):
             self.embedding.lighten()

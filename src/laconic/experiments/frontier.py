@@ -203,8 +203,8 @@ def knobs(*, kernel: KernelLike | None = None, lam: float = LAM, alpha: Alpha = 
     exact: dict[str, Any] = {"kernel": Gaussian() if kernel is None else kernel, **shared}
     raw, statistics = grid("float64", "int8"), grid("paper", "compact")
     offered: list[Algorithm] = [
-        LaconicUCB(**exact, delta=grid(0.5, 1.0, 2.0, 4.0, 8.0), digest=Atoms()),
-        LaconicUCB(**exact, delta=grid(0.5, 2.0, 8.0), digest=AllPoints()),
+        LaconicUCB(**exact, delta=grid(0.3, 0.5, 1.0, 2.0, 4.0, 8.0), digest=Atoms()),
+        LaconicUCB(**exact, delta=grid(0.3, 0.5, 2.0, 8.0), digest=AllPoints()),
         DisKernelUCB(**exact, wire=raw, D=grid(5.0, 20.0, 80.0)),
         DisKernelUCB(**exact, wire=raw, D=grid(5.0, 20.0, 80.0), together=False),
         ApproxDisKernelUCB(**exact, wire=statistics, D=grid(2.0, 5.0), qbar=grid(0.3, 1.0)),

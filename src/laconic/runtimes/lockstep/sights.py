@@ -7,11 +7,12 @@ from typing import Protocol
 
 import numpy as np
 
-from laconic.arrays import Floats, Ints
+from laconic.arrays import Floats, Ints, set_apart
 from laconic.beliefs import Belief, FiniteBelief, NystromEmbedding, View
 from laconic.beliefs.contract import column_squares
 from laconic.linalg import (
     lower_product,
+    paired,
     product_with_lower,
     reversed_cholesky,
     solve_identity,
@@ -84,10 +85,12 @@ class Folded:
     """By the kernel values k = k_S(x) of a dictionary S, with all that is to be solved multiplied out beforehand.
 
     With z = L_S⁻¹k, LLᵀ = G + λI and v = L⁻¹z = Pk: μ = (Pᵀβ)·k, β = L⁻¹b, and σ² = k(x,x)/λ − ‖Fk‖² where F = CL_S⁻¹
-    and CᵀC = I/λ − (G + λI)⁻¹, all of them lower triangular. P serves few points, and is not kept where it is large.
+    and CᵀC = I/λ − (G + λI)⁻¹, all of them lower triangular. P serves few points. Where it is large it is not kept, and
+    these points are solved for; L then lies beside F in the memory of one matrix.
     """
 
     belief: FiniteBelief
+    solving: FiniteBelief  # the same, with the L by which the sight solves
     embedding: NystromEmbedding
     F: Floats  # (r, r)
     mean: Floats  # (r,) Pᵀβ
@@ -96,19 +99,25 @@ class Folded:
     @classmethod
     def of(cls, belief: FiniteBelief, embedding: NystromEmbedding) -> Folded:
         """A belief on a dictionary, multiplied out."""
+        # Where they are large, a few matrices of this size are all the memory of a run: none is held for longer.
         solved, root = solve_identity(belief.factor), solve_identity(embedding.root)
         P = lower_product(solved, root)
         mean, kept = belief.weights @ P, P if embedding.size <= MOST_KEPT else None
-        del P  # where it is large, a few matrices of its size are all the memory of a run
-        return cls(belief, embedding, F=lower_product(_missing(solved, lam=belief.lam), root), mean=mean, P=kept)
+        known = np.asarray(solved.T @ solved)
+        del P, solved
+        F = lower_product(_missing(known, lam=belief.lam), root)
+        del known, root
+        if kept is not None:
+            return cls(belief, belief, embedding, F=set_apart(F), mean=mean, P=kept)
+        factor, F = paired(belief.factor, F)
+        return cls(belief, belief.knowing(factor=factor), embedding, F=F, mean=mean, P=None)
 
     def lighten(self) -> None:
         """Let go of factors by which the belief itself looks, and which it makes again should it have to.
 
         Of a belief that nobody is sent any more only this sight is asked, and there may be many such beliefs.
         """
-        if self.P is not None:
-            self.belief.lighten()
+        self.belief.lighten(embedding=self.P is not None)
 
     def look(self, X: Floats) -> Look:
         K = self._values(X)
@@ -116,7 +125,7 @@ class Folded:
 
     def view(self, X: Floats) -> View:
         if self.P is None:
-            return self.belief.view(X)
+            return self.solving.view(X)
         K = self._values(X)
         V = lower_product(self.P, K.T)
         signal = column_squares(V)
@@ -126,7 +135,7 @@ class Folded:
     def turned(self, rows: Floats) -> Floats:
         if self.P is not None:
             return product_with_lower(rows, self.P)
-        return solve_transposed(self.embedding.root, solve_transposed(self.belief.factor, rows.T)).T
+        return solve_transposed(self.embedding.root, solve_transposed(self.solving.factor, rows.T)).T
 
     def _values(self, X: Floats) -> Floats:
         return self.embedding.kernel(X, self.embedding.dictionary)
@@ -136,12 +145,12 @@ class Folded:
         return np.asarray(np.maximum(self.embedding.prior(X) / self.belief.lam - np.einsum("ij,ij->i", f, f), 0.0))
 
 
-def _missing(solved: Floats, *, lam: float) -> Floats:
-    """C with CᵀC = I/λ − L⁻ᵀL⁻¹, given L⁻¹."""
-    known = np.asarray(solved.T @ solved)
+def _missing(known: Floats, *, lam: float) -> Floats:
+    """C with CᵀC = I/λ − L⁻ᵀL⁻¹, in place of L⁻ᵀL⁻¹."""
     np.negative(known, out=known)
     known.flat[:: len(known) + 1] += 1.0 / lam
-    return reversed_cholesky(known, scale=1.0 / lam)
+    known[:] = reversed_cholesky(known, scale=1.0 / lam)
+    return known
 
 
 def sight_of(belief: Belief) -> Sight:
