@@ -91,6 +91,7 @@ judged: venv ## LaconicUCB beside its rivals, against targets; hours, and it goe
 	$(ONE_THREAD) $(BIN)/python -m benchmarks.judged $(JUDGED)
 
 $(DOCS)/.installed: requirements/docs.txt
+	@echo "Making $(DOCS) from requirements/docs.txt; this takes a minute."
 	@$(PYTHON) -m venv --clear $(DOCS)
 	@$(DOCS)/bin/python -m pip --disable-pip-version-check install -qq --require-hashes -r requirements/docs.txt
 	@touch $@

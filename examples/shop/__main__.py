@@ -1,6 +1,6 @@
 """Start the shop: a coordinator and three web workers, each with an agent of its own, until Ctrl-C.
 
-``python -m examples.shop`` in a clone; needs ``pip install '.[examples]'``.
+``python -m examples.shop`` in a clone; needs ``pip install -e '.[examples]'``.
 """
 
 from __future__ import annotations

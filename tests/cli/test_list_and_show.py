@@ -22,6 +22,7 @@ def test_list_has_a_line_for_everything_that_has_a_name() -> None:
     for kind in KINDS:
         for name in registry.names(kind):
             assert sum(line.split()[:1] == [name] and len(line.split()) > 3 for line in lines) == 1, name
+    assert not any("``" in line for line in lines)
 
 
 def test_list_as_json_is_by_kind() -> None:

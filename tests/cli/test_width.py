@@ -11,6 +11,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from laconic.cli import app
+from laconic.cli.aside import fitted
 from laconic.cli.display import rich_table
 from laconic.report.table import Table
 
@@ -109,6 +110,31 @@ def test_bars_fit_and_what_stands_beside_them_stays_whole(said: str, left: str) 
     assert "1234/12345" in printed
     assert "…" not in printed
     assert left in printed
+
+
+def test_a_live_display_ends_in_an_empty_line_for_what_a_terminal_shows_of_ctrl_c() -> None:
+    from laconic.cli.progress import above_the_cursor, bars_of_runs
+
+    bars = bars_of_runs()
+    bars.add_task("all runs", total=18, completed=6, left="18 s left in all")
+    *above, last = Console(file=io.StringIO(), width=80).render_lines(above_the_cursor(bars), pad=False)
+    assert (len(above), "".join(part.text for part in last)) == (1, "")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_line_beside_the_results_splits_no_word_on_a_terminal_and_is_one_line_in_a_pipe(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    said = "wrote results/results.parquet, results/config.toml, results/figure.png"
+    assert fitted(said, stream=io.StringIO()) == said
+    lines = fitted(said, stream=Terminal()).splitlines()
+    assert max(map(len, lines)) <= 40
+    assert " ".join(lines) == said
 
 
 def test_a_table_on_a_terminal_is_that_of_a_pipe_as_wide() -> None:

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from matplotlib.figure import Figure
 
-from laconic import Catalogue, DisKernelUCB, InputError, Results, __version__, run
+from laconic import Algorithm, Catalogue, DisKernelUCB, InputError, LaconicUCB, Results, __version__, run
 from laconic.errors import OutputError
 from laconic.experiments.frames import columns
 from laconic.experiments.results import POINTS, Curve
@@ -205,10 +205,11 @@ def test_writing_into_no_folder_is_an_output_error(tmp_path: Path) -> None:
         TWO_SETTINGS.to_parquet(tmp_path / "absent" / "r.parquet")
 
 
-def test_a_curve_ends_where_its_run_ends() -> None:
-    one = run(DisKernelUCB(D=1.0), Catalogue(dim=2, items=6, arms=3), clients=4, rounds=5)
+@pytest.mark.parametrize("algorithm", [DisKernelUCB(D=1.0), LaconicUCB()])
+def test_a_curve_ends_where_its_run_ends(algorithm: Algorithm) -> None:
+    one = run(algorithm, Catalogue(dim=2, items=6, arms=3), clients=4, rounds=50)
     curve = Curve.of(one)
-    assert curve.t[-1] == 20
+    assert curve.t[-1] == 200
     assert curve.regret[-1] == pytest.approx(one.regret)
     assert curve.scalars[-1] == one.scalars
 

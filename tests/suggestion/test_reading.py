@@ -101,7 +101,7 @@ def test_files_that_are_not_there_or_not_tables_are_refused(tmp_path: Path) -> N
     with pytest.raises(InputError, match="there is no file"):
         read_sample(tmp_path / "none.csv")
     (tmp_path / "own.xlsx").write_bytes(b"x")
-    with pytest.raises(InputError, match=r"try \.npz, \.csv, \.parquet"):
+    with pytest.raises(InputError, match=r"try \.npz, \.csv or \.parquet"):
         read_sample(tmp_path / "own.xlsx")
     np.savez(tmp_path / "own.npz", Z=X)
     with pytest.raises(InputError, match="it holds Z, but no points"):

@@ -5,14 +5,25 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from shutil import get_terminal_size
+from typing import TextIO
 
 
 def aside(message: str) -> None:
     """Print a line on stderr; where that cannot be written, nothing more is said there."""
     try:
-        print(message, file=sys.stderr)
+        print(fitted(message, stream=sys.stderr), file=sys.stderr)
     except (OSError, ValueError):  # full, gone, or closed
         hush()
+
+
+def fitted(message: str, *, stream: TextIO | None) -> str:
+    """A line as it is for a file or a pipe; on a terminal that is too narrow for it, its words stay whole."""
+    if stream is None or not stream.isatty():
+        return message
+    from laconic.report.table import wrapped
+
+    return wrapped(message, width=get_terminal_size().columns)
 
 
 def hush() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ import typer
 
 from laconic import defaults
 from laconic.cli import options
-from laconic.cli.aside import aside
+from laconic.cli.aside import aside, fitted
 from laconic.cli.progress import OneProblem, watching
 from laconic.cli.stopping import stoppable
 
@@ -174,4 +175,4 @@ class _Session:
         if self.as_json:
             aside(message)
         else:
-            typer.echo(message)
+            typer.echo(fitted(message, stream=sys.stdout))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from laconic.cli import complete, options, sweep
+from laconic.cli.aside import fitted
 from laconic.cli.options import named
 from laconic.cli.progress import ManyProblems, watching
 from laconic.cli.stopping import stoppable
@@ -109,4 +111,5 @@ def _say(found: Frontier, *, folder: Path, as_json: bool) -> None:
         typer.echo(display.as_json({"points": rows, "files": [str(path) for path in files_in(folder)]}))
         return
     typer.echo(repr(found))
-    typer.echo(f"\nwrote {', '.join(map(str, files_in(folder)))}")
+    typer.echo()
+    typer.echo(fitted(f"wrote {', '.join(map(str, files_in(folder)))}", stream=sys.stdout))

@@ -47,5 +47,5 @@ def _lines(kind: Kind) -> dict[str, str]:
 
 
 def summary(kind: object) -> str:
-    """The first sentence of a class's documentation."""
-    return (inspect.getdoc(kind) or "").partition("\n")[0]
+    """The first sentence of a class's documentation, without the marks of code that only pages show as such."""
+    return (inspect.getdoc(kind) or "").partition("\n")[0].replace("``", "")

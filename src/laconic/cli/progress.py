@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from laconic.cli.aside import aside, is_terminal
 
 if TYPE_CHECKING:
+    from rich.console import Group
     from rich.live import Live
     from rich.progress import Progress, TaskID
 
@@ -248,7 +249,7 @@ class Screen:
             self.so_far.add(step.task, step.row)
         table = self.so_far.table()
         if table is not None:
-            self.live.update(Group(rich_table(table), "", self.bars))
+            self.live.update(Group(rich_table(table), "", above_the_cursor(self.bars)))
 
 
 def bars_of_runs() -> Progress:
@@ -260,6 +261,13 @@ def bars_of_runs() -> Progress:
     return Progress(*columns, TextColumn("{task.fields[left]}"))
 
 
+def above_the_cursor(bars: Progress) -> Group:
+    """Bars and an empty line: behind a full one a terminal's ^C begins another, and a line too few would be cleared."""
+    from rich.console import Group
+
+    return Group(bars, "")
+
+
 @contextmanager
 def _live_bars() -> Iterator[tuple[Live, Progress]]:
     """Bars on stderr that are gone when all is done; what is said meanwhile goes through the console they are on."""
@@ -267,5 +275,5 @@ def _live_bars() -> Iterator[tuple[Live, Progress]]:
     from rich.live import Live
 
     bars = bars_of_runs()
-    with Live(bars, console=Console(stderr=True), transient=True, refresh_per_second=8) as live:
+    with Live(above_the_cursor(bars), console=Console(stderr=True), transient=True, refresh_per_second=8) as live:
         yield live, bars

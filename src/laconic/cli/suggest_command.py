@@ -86,20 +86,25 @@ def suggest(
     from laconic.suggestion import suggest_for
     from laconic.suggestion.own_data import is_sample, read_sample
 
-    if is_terminal():
-        aside("fitting the kernel and estimating what would be sent, which takes some seconds")
     if is_sample(subject):
         read = read_sample(subject, reward=reward)
+        _ask_for_patience()
         found = suggest_from(
             read.points, read.rewards, kernel=kernel, clients=clients, traffic=traffic, most=sample, seed=seed
         )
     else:
         _refuse_reward(reward)
+        _ask_for_patience()
         found = suggest_for(subject, sample=sample, kernel=kernel, clients=clients, traffic=traffic, seed=seed)
     kept = [] if out is None else _keep(found, out)
     typer.echo(to_json(found.to_dict()) if as_json else wrapped(found.explain()))
     if kept:
-        typer.echo(f"wrote {', '.join(kept)}", err=True)
+        aside(f"wrote {', '.join(kept)}")
+
+
+def _ask_for_patience() -> None:
+    if is_terminal():
+        aside("fitting the kernel and estimating what would be sent, which takes some seconds")
 
 
 def _refuse_reward(reward: str | None) -> None:

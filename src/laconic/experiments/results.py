@@ -50,10 +50,12 @@ class Curve:
         t = np.unique(np.linspace(1, steps, min(steps, POINTS)).round().astype(np.int64))
         syncs = np.searchsorted(run.sync_steps, t, side="right").astype(np.int64)
         sizes = run.dictionary_sizes if len(run.dictionary_sizes) else np.zeros(run.syncs)
+        scalars = _after_each(run.scalars_at_sync)[syncs]
+        scalars[-1:] = run.scalars  # with points that went up after the last exchange
         return cls(
             t=t,
             regret=np.cumsum(run.regrets)[t - 1],
-            scalars=_after_each(run.scalars_at_sync)[syncs],
+            scalars=scalars,
             syncs=syncs,
             dictionary=_after_each(sizes)[syncs],
         )

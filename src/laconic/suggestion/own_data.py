@@ -29,10 +29,10 @@ def read_sample(path: str | PathLike[str], *, reward: str | None = None) -> Samp
     """
     file = own_path("file", path)
     if not is_file(file):
-        raise InputError(f"there is no file {file}; try the path of an {', '.join(KINDS)} file")
+        raise InputError(f"there is no file {file}; try the path of an {', '.join(KINDS[:-1])} or {KINDS[-1]} file")
     kind = file.suffix.lower()
     if kind not in KINDS:
-        raise InputError(f"{file} is not a table that can be read; try {', '.join(KINDS)}")
+        raise InputError(f"{file} is not a table that can be read; try {', '.join(KINDS[:-1])} or {KINDS[-1]}")
     try:
         if kind == ".npz":
             return _archive(file, reward=reward)
