@@ -21,7 +21,7 @@ HERE = Path(__file__).resolve().parents[1]
 
 #: How a script begins; it knows no more of laconic than both versions have.
 BEGINNING = """
-import dataclasses, hashlib, json, sys, time
+import dataclasses, json, sys, time
 import laconic
 from laconic.runtimes import run
 

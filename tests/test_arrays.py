@@ -24,6 +24,12 @@ def test_only_large_arrays_have_memory_of_their_own(rows: int) -> None:
     assert isinstance(memory(array), mmap.mmap) == (rows == LARGE // 8)
 
 
+def test_an_array_for_which_there_is_no_room_is_refused_as_numpy_does() -> None:
+    for made in (apart, lambda *shape: np.empty(shape)):
+        with pytest.raises(MemoryError):
+            made(2**28, 2**28)  # more than a processor can address
+
+
 def test_an_array_that_is_set_apart_has_the_same_numbers_elsewhere() -> None:
     array = np.arange(float(LARGE)).reshape(2, -1).T
     copied = set_apart(array)

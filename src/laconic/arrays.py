@@ -26,7 +26,11 @@ def apart(*shape: int) -> Floats:
     size = 8 * int(np.prod(shape))
     if size < LARGE:
         return np.empty(shape)
-    return np.frombuffer(mmap.mmap(-1, size, **PRIVATE), dtype=np.float64).reshape(shape)
+    try:
+        memory = mmap.mmap(-1, size, **PRIVATE)
+    except OSError as error:  # which is what the system says; numpy, and so whoever catches it, calls it this
+        raise MemoryError(f"there is no room for an array of shape {shape}") from error
+    return np.frombuffer(memory, dtype=np.float64).reshape(shape)
 
 
 def set_apart(array: Floats) -> Floats:

@@ -44,7 +44,10 @@ def test_no_name_is_not_the_current_folder(
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize(("given", "tried"), [(".", "own.toml"), ("own", "own.toml"), ("own.csv", "own.toml")])
+@pytest.mark.parametrize(
+    ("given", "tried"),
+    [(".", "own.toml"), ("own", "own.toml"), ("own.csv", "own.toml"), ("kept/own.csv", "kept/own.toml")],
+)
 def test_a_suggestion_is_kept_under_the_name_of_a_toml_file(laconic: Answers, given: str, tried: str) -> None:
     said = laconic.refused("suggest", "catalogue", "--sample", "20", "--out", given)
     assert said == f"--out must be the name of a .toml file, not {given!r}; try {tried}"

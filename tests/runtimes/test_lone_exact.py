@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from laconic import AllPoints, Catalogue, Cosine, DisKernelUCB, Gaussian, Greedy, LaconicUCB, Log, Matern
 from laconic.arrays import Floats
 from laconic.beliefs import ExactBelief
+from laconic.runtimes import run
 from laconic.runtimes.lockstep import shadow
 from laconic.runtimes.lockstep.batch import Exploring
 from laconic.runtimes.lockstep.exact_tail import ExactTail
@@ -154,6 +155,20 @@ def test_rounds_that_all_share_their_arms_come_between_others() -> None:
         patch.setattr("laconic.runtimes.lockstep.arms.SHARE_UP_TO", 4)
         assert_equal_runs(*both(algorithm, problem, clients=5, rounds=40))
     assert made
+
+
+@pytest.mark.parametrize("problem", [Catalogue(items=6, dim=2, arms=6), Cosine(dim=3)])
+def test_where_no_belief_is_large_enough_nobody_looks_for_lines(problem: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each belief is looked for in all lines, and small ones that are factored anew are as many lines as clients."""
+    looked, number = [], Lines._number
+
+    def noted(lines: Lines, belief: ExactBelief) -> int:
+        looked.append(belief)
+        return number(lines, belief)
+
+    monkeypatch.setattr(Lines, "_number", noted)
+    run(DisKernelUCB(Gaussian(1.0), D=0.5, together=False), problem, clients=3, rounds=6)
+    assert not looked
 
 
 # -- parts

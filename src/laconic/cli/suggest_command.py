@@ -122,7 +122,8 @@ def _keep(found: Suggestion, out: Path) -> list[str]:
     from laconic.suggestion import rehearsal
 
     if out.suffix.lower() != ".toml":
-        raise InputError(f"--out must be the name of a .toml file, not {str(out)!r}; try {out.stem or 'own'}.toml")
+        better = out.parent / f"{out.stem or 'own'}.toml"
+        raise InputError(f"--out must be the name of a .toml file, not {str(out)!r}; try {better}")
     beside = out.with_name(f"{out.stem}-rehearsal.npz")
     for path in (out, beside):
         if path.exists():

@@ -113,7 +113,7 @@ class LoneFleet:
             return {}
         turns: dict[int, Turn] = {}
         self._at_hand.begin_round()
-        for line, numbers in self._lines.sorted(self._exact_beliefs()):
+        for line, numbers in self._lines.sorted(self._exact_beliefs(arms)):
             if not pays(line.longest, arms) or line.shadow is None:
                 continue
             tails = [self._exact_tail(number) for number in numbers]
@@ -124,9 +124,11 @@ class LoneFleet:
                 turns |= self._decided_in_line(line, tails[some], numbers[some], index, round_, arms)
         return turns
 
-    def _exact_beliefs(self) -> dict[int, ExactBelief]:
+    def _exact_beliefs(self, arms: Arms) -> dict[int, ExactBelief]:
+        """The exact beliefs of clients; none where no line of them could pay, as each is looked for in all lines."""
         beliefs = {number: client.learner.belief for number, client in self.network.clients.items()}
-        return {number: belief for number, belief in beliefs.items() if isinstance(belief, ExactBelief)}
+        exact = {number: belief for number, belief in beliefs.items() if isinstance(belief, ExactBelief)}
+        return exact if any(pays(belief, arms) for belief in exact.values()) else {}
 
     def _exact_tail(self, number: int) -> ExactTail:
         """The tail of a client, brought into the form for batches."""
