@@ -478,3 +478,48 @@ def test_payloads_of_a_float32_belief_travel_in_float64() -> None:
     draft = plan.phases[0].absorb(plan.belief, Payload(values={"points": points, "rewards": np.zeros(5)}))
     member = Member(plan.belief, draft, points, np.zeros(5), 0, True, lambda: np.random.default_rng(0))
     assert {array.dtype for array in plan.phases[1].contribute(member).values.values()} == {np.dtype(np.float64)}
+
+
+@dataclass(frozen=True)
+class HalfRevealed:
+    """Rounds of another problem in which the rewards of even arms alone are known, from a round on."""
+
+    of: Any
+    since: int
+
+    def instance(self, *, seed: int, clients: int, rounds: int) -> Any:
+        return HalfRevealedInstance(self.of.instance(seed=seed, clients=clients, rounds=rounds), since=self.since)
+
+
+@dataclass(frozen=True)
+class HalfRevealedInstance:
+    """One seed of it; it says nothing of itself but what its rounds say."""
+
+    of: Any
+    since: int
+
+    @property
+    def dim(self) -> int:
+        dim: int = self.of.dim
+        return dim
+
+    def round(self, index: int) -> Any:
+        met = self.of.round(index)
+        even = np.broadcast_to(np.arange(met.rewards.shape[1]) % 2 == 0, met.rewards.shape)
+        return replace(met, revealed=even if index >= self.since else None)
+
+
+@pytest.mark.parametrize("algorithm", [DisKernelUCB(D=3.0), LaconicUCB()], ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize("since", [0, 3])
+def test_a_reward_that_is_not_revealed_is_learnt_in_neither_runtime(algorithm: Any, since: int) -> None:
+    problem = HalfRevealed(Cosine(dim=2, arms=4), since=since)
+    one, other = both(algorithm, problem, clients=3, rounds=8)
+    assert_equal_runs(one, other)
+    assert one.used is not None
+    assert other.used is not None
+    assert 0 < other.used.sum() < len(other.used)
+    assert np.array_equal(one.used, other.used)
+    told: list[int] = []
+    run(algorithm, problem, clients=3, rounds=8, progress=told.append)
+    assert told == sorted(told)
+    assert told[-1] == 24

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import resource
+import signal
 import sqlite3
 import threading
 import time
@@ -198,6 +199,24 @@ def test_a_second_agent_on_a_state_file_is_refused_and_so_is_a_fork(tmp_path: Pa
         agent.learn(ARMS, [1.0, 2.0, 3.0])
     with lonely(tmp_path) as agent:
         assert agent.status().observations == 3
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_fork_of_an_agent_neither_chooses_nor_hangs_when_it_closes(tmp_path: Path) -> None:
+    with lonely(tmp_path) as agent:
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)  # ends a child that hangs, and by that the test
+            try:
+                agent.choose(ARMS)  # its id would be that of the next decision of the holder
+            except StateInUse:
+                agent.close()
+                os._exit(0)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        agent.observe(agent.choose(ARMS), 1.0)
+    with lonely(tmp_path) as agent:
+        assert agent.status().observations == 1
 
 
 # -- durability --------------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
-from typing import ClassVar
 
 import numpy as np
 
@@ -24,9 +23,6 @@ class ReplayInstance:
     seed: int
     clients: int
     rounds: int
-
-    #: A client that chooses another arm than was logged learns nothing.
-    partial: ClassVar[bool] = True
 
     @property
     def dim(self) -> int:

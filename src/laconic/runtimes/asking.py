@@ -50,7 +50,7 @@ class _Shown:
         self._libraries = [Libraries.within(PointTable(instance.dim))] * clients
         self.uploads: list[list[Upload]] = []  # by round and client
         self.rewards: list[Floats] = []  # (N, A) by round
-        self.partial, self.best = getattr(instance, "partial", False), getattr(instance, "best", None)
+        self.best = getattr(instance, "best", None)
         self.places: list[Ints] = []  # (N, A) by round: an arm's place among those that are there
 
     @property

@@ -47,9 +47,6 @@ def play(
     log: bool = False,
 ) -> Run:
     """A whole run, round by round; loopback plays one in which some rewards are not known, as few are learnt from."""
-    if getattr(instance, "partial", False):
-        how: Any = {"clients": clients, "rounds": rounds, "seed": seed, "progress": progress, "log": log}
-        return loopback.play(algorithm, instance, **how)
     plan = algorithm.plan(instance.dim)
     recorder = Recorder(plan, clients=clients, rounds=rounds, log=instance if log else None)
     fleet: Fleet | LoneFleet = (
@@ -60,12 +57,20 @@ def play(
     seconds = 0.0
     for index in range(rounds):
         round_ = met(plan, instance, index=index, clients=clients)
+        if round_.revealed is not None:  # from the start again, as rounds are the same whenever they are asked for
+            how: Any = {"clients": clients, "rounds": rounds, "seed": seed, "log": log}
+            return loopback.play(algorithm, instance, progress=_further(progress, than=index * clients), **how)
         begun = time.perf_counter()
         recorder.round_done(index, round_, fleet.play_round(index, round_))
         seconds += time.perf_counter() - begun
         if progress is not None:
             progress((index + 1) * clients)
     return recorder.finish(algorithm=algorithm, seed=seed, rounds=rounds, seconds=seconds)
+
+
+def _further(progress: Callable[[int], None] | None, *, than: int) -> Callable[[int], None] | None:
+    """Progress that is told of no fewer steps than it was told of before."""
+    return None if progress is None else lambda done: progress(max(done, than))
 
 
 class Fleet:

@@ -321,6 +321,9 @@ class Agent:
         if self._closed.is_set():
             return
         self._closed.set()
+        if not self._diary.store.is_held:  # a forked process has neither the link nor the threads to wait for
+            self._diary.store.close()
+            return
         self._link.stop()
         self._keeper.join()
         try:
@@ -444,6 +447,7 @@ class Agent:
     def _require_open(self) -> None:
         if self._closed.is_set():
             raise StateError("this agent was closed; join again")
+        self._diary.store.require_held()
 
 
 #: Under which names a state file notes the table of the algorithm, and when decisions were made.

@@ -266,8 +266,17 @@ class Store:
         if _code(error) not in _TAKEN_BACK:
             self._broken = f"{self.path} failed in a way that only a restart can judge ({error}); start this again"
 
-    def _require_usable(self) -> None:
+    @property
+    def is_held(self) -> bool:
+        """Whether this process holds the file, and was not forked from the one that does."""
+        return self._lock.is_held
+
+    def require_held(self) -> None:
+        """Refuse a process that was forked from the holder, also for what writes nothing."""
         self._lock.require_held()
+
+    def _require_usable(self) -> None:
+        self.require_held()
         if self._broken is not None:
             raise StateError(self._broken)
 
