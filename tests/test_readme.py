@@ -64,6 +64,7 @@ def readme() -> str:
 
 def test_the_readme_says_how_to_cite_as_the_citation_file_does() -> None:
     (entries,) = re.findall(r"^```bibtex\n(.*?)^```$", readme(), flags=re.DOTALL | re.MULTILINE)
+    assert entries in (ROOT / "docs" / "index.md").read_text(encoding="utf-8")  # for readers of the site alone
     fields = re.findall(r"^  (\w+) += \{+(.*?)\}+,?$", entries, flags=re.MULTILINE)
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert ("version", __version__) in fields
