@@ -60,6 +60,7 @@ def test_reproduce_runs_what_it_can_names_what_is_missing_and_exits_with_0(tmp_p
     assert "magic: no magic04.data" in done.output
     assert "laconic data fetch magic" in done.output
     assert "not tested" in done.output
+    assert "\nC1  OneKernelUCB has the smallest regret.\n" in done.output
     assert max(map(len, done.stdout.partition("\nnot run")[0].splitlines())) <= 80
     assert (tmp_path / "out" / "report.html").exists()
     assert {row.algorithm for row in rows_in(tmp_path / "out")} >= {"OneKernelUCB", "DisLinUCB"}

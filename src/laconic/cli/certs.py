@@ -16,7 +16,7 @@ def certs(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where the files are, or are made.", **named())],
     names: Annotated[
         list[str] | None,
-        typer.Argument(metavar="NAME...", help="Agents; [bold]coordinator[/] is made in any case."),
+        typer.Argument(metavar="NAME", help="Agents; [bold]coordinator[/] is made in any case."),
     ] = None,
     hosts: Annotated[
         list[str] | None,

@@ -12,7 +12,7 @@ from laconic.cli.options import named
 
 def log(
     states: Annotated[
-        list[Path], typer.Argument(metavar="STATE...", help="State files of agents, running or not.", **named())
+        list[Path], typer.Argument(metavar="STATE", help="State files of agents, running or not.", **named())
     ],
     out: Annotated[Path, typer.Option("--out", metavar="FILE.parquet", help="Where the log is written.", **named())],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,

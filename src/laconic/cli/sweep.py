@@ -119,7 +119,7 @@ class Sweeping:
             typer.echo(_tuned(outcome).text())
             typer.echo(f"\n{_sent(outcome).text()}")
         if with_claims:
-            typer.echo(f"\n{_claims(outcome).text()}{_rehearsal(outcome)}")
+            typer.echo(f"\n{_claims(outcome).text()}\n{_legend(outcome)}{_rehearsal(outcome)}")
         for text in _standings(outcome):
             typer.echo(f"\n{wrapped(text)}")
         for each in outcome.absent:
@@ -191,6 +191,15 @@ def _claims(outcome: Outcome) -> Table:
         found.setdefault(each["problem"], {})[each["claim"]] = short
     keys = list(dict.fromkeys(key for each in found.values() for key in each))
     return Table(("claims", *keys), rows=tuple((problem, *each.values()) for problem, each in found.items()))
+
+
+def _legend(outcome: Outcome) -> str:
+    """What each claim says."""
+    from laconic.pages.output import verdicts
+    from laconic.report.table import hanging
+
+    texts = {each["claim"]: each["text"] for each in verdicts(outcome)}
+    return "\n".join(f"{key}  {hanging(text, indent=len(key) + 2)}" for key, text in texts.items())
 
 
 def _rehearsal(outcome: Outcome) -> str:

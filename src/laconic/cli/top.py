@@ -86,8 +86,8 @@ def _head(view: dict[str, Any]) -> list[str]:
         f"{view['address']}: {view['state'] if view['ready'] else 'not ready'}, up {view['seconds']:,.0f} s",
         f"{here} of {len(view['members'])} members present, {number}{points}, {view['observations']:,} observations"
         + ("" if mean is None else f", mean reward {mean:.3g}"),
-        f"{amount(costs['sent'], unit='B')} crossed the links; the paper's wire would have taken "
-        f"{amount(costs['paper'], unit='B')}, raw sharing {amount(costs['raw'], unit='B')}",
+        f"{amount(costs['sent'], unit='B')} crossed the links; the paper's wire: {amount(costs['paper'], unit='B')}, "
+        f"raw sharing: {amount(costs['raw'], unit='B')}",
     ]
 
 
