@@ -301,3 +301,16 @@ def test_a_limit_on_the_size_of_files_says_so_and_keeps_what_it_has(tmp_path: Pa
     again = opened(tmp_path / "a.db")
     assert kept(again) == [*written, encode_record(learnt(3))]
     again.close()
+
+
+def test_a_copy_without_its_wal_is_known_as_a_state_file_and_half_of_it_is_refused(tmp_path: Path) -> None:
+    store = opened(tmp_path / "a.db")
+    data = (tmp_path / "a.db").read_bytes()  # as a kill now would leave it
+    store.close()
+    (tmp_path / "copy.db").write_bytes(data)
+    with pytest.raises(StateError, match="is the state of 'a', not of 'b'"):
+        opened(tmp_path / "copy.db", name="b")
+    (tmp_path / "half.db").write_bytes(data[: len(data) // 2])
+    with pytest.raises(StateError, match="cannot be read as a state file"):
+        opened(tmp_path / "half.db")
+    assert (tmp_path / "half.db").read_bytes() == data[: len(data) // 2]

@@ -144,6 +144,8 @@ class Store:
         connection.execute(f"PRAGMA application_id={APPLICATION}")
         connection.execute(f"PRAGMA user_version={FORMAT}")
         connection.execute("COMMIT")
+        # Into the file itself: without its -wal it would else look like one that was never used.
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         _sync_directory(self.path.parent)
 
     # -- reading -------------------------------------------------------------------------------------------------
