@@ -19,6 +19,8 @@ from laconic.errors import InputError, KernelError
 
 #: Squared distances come from a matrix product while weight · (‖x‖² + ‖y‖²) is at most this: an error of about 2e-14.
 PRODUCT_UP_TO = 64.0
+#: So many rows of a large matrix are computed at a time.
+FILLED_ROWS = 128
 #: Lengths and exponents lie between this and its inverse.
 MODERATE = 1e100
 #: From here on exp(−s) is 0 whatever polynomial of s stands before it.
@@ -81,9 +83,13 @@ def _negated_squares(X: Floats, Y: Floats, *, weight: float) -> Floats:
     x, y = _squares(X), _squares(Y)
     if weight * (x.max(initial=0.0) + y.max(initial=0.0)) > PRODUCT_UP_TO:
         return _differences(X, Y) * -weight
-    # 2w x·y − w‖x‖² − w‖y‖² as one product of (2wx, −w‖x‖², 1) and (y, 1, −w‖y‖²)
-    product = _products(_widened(2.0 * weight * X, -weight * x, 1.0), _widened(Y, 1.0, -weight * y))
+    product = _products(*_factors(X, Y, weight=weight, x=x, y=y))
     return np.minimum(product, 0.0, out=product)
+
+
+def _factors(X: Floats, Y: Floats, *, weight: float, x: Floats, y: Floats) -> tuple[Floats, Floats]:
+    """Rows (2wx, −w‖x‖², 1) and (y, 1, −w‖y‖²), whose products are 2w x·y − w‖x‖² − w‖y‖²."""
+    return _widened(2.0 * weight * X, -weight * x, 1.0), _widened(Y, 1.0, -weight * y)
 
 
 def _widened(X: Floats, *columns: Floats | float) -> Floats:
@@ -144,6 +150,19 @@ class Gaussian(_Algebra):
     def __call__(self, X: Floats, Y: Floats, /) -> Floats:
         exponent = _negated_squares(X, Y, weight=self.gamma)
         return np.exp(exponent, out=exponent)
+
+    def fill(self, K: Floats, X: Floats, Y: Floats) -> None:
+        """Write the matrix into K, in the precision of all three, by products and a few rows at a time.
+
+        Parts stay in the cache until they are done, and nothing is copied; only for points where γ(‖x‖² + ‖y‖²) is
+        moderate, as rounding is relative to that.
+        """
+        left, right = _factors(X, Y, weight=self.gamma, x=_squares(X), y=_squares(Y))
+        for first in range(0, len(X), FILLED_ROWS):
+            part = K[first : first + FILLED_ROWS]
+            np.matmul(left[first : first + FILLED_ROWS], right.T, out=part)
+            np.minimum(part, 0.0, out=part)
+            np.exp(part, out=part)
 
     def diag(self, X: Floats, /) -> Floats:
         return np.ones(len(X))

@@ -136,13 +136,38 @@ def product_with_lower(B: Floats, L: Floats) -> Floats:
 
 
 def subtract_product(C: Floats, A: Floats, B: Floats) -> None:
-    """C −= AB where C lies, by the BLAS library that also solves (see `laconic.runtimes.threads`)."""
+    """C −= AB where C lies, by the BLAS library that also solves (see `laconic.runtimes.threads`).
+
+    One column by itself is multiplied as a vector, three to four times as fast.
+    """
     if C.size == 0 or len(B) == 0:
+        return
+    if C.shape[1] == 1 and len(C) > 1:
+        _subtract_vector(C[:, 0], A, B[:, 0])
         return
     gemm = blas.sgemm if C.dtype == np.float32 else blas.dgemm
     # Column-major, as BLAS has it, this is Cᵀ −= BᵀAᵀ; a transposed A is passed as it lies.
     right, transposed = (A, 1) if A.flags.f_contiguous else (A.T, 0)
     done = gemm(-1.0, B.T, right, beta=1.0, c=C.T, trans_b=transposed, overwrite_c=1)
+    if not np.may_share_memory(done, C):
+        C[:] = done.T
+
+
+def _subtract_vector(c: Floats, A: Floats, b: Floats) -> None:
+    """c −= Ab where c lies."""
+    gemv = blas.sgemv if c.dtype == np.float32 else blas.dgemv
+    left, transposed = (A, 0) if A.flags.f_contiguous else (A.T, 1)
+    done = gemv(-1.0, left, b, beta=1.0, y=c, trans=transposed, overwrite_y=1)
+    if not np.may_share_memory(done, c):
+        c[:] = done
+
+
+def subtract_gram(C: Floats, A: Floats) -> None:
+    """C −= AAᵀ where C lies, on and below the diagonal only, which is half a product."""
+    if A.size == 0:
+        return
+    # Column-major, as BLAS has it, a C-ordered A is Aᵀ, and what is below the diagonal of C lies above that of Cᵀ.
+    done = blas.dsyrk(-1.0, A.T, beta=1.0, c=C.T, trans=1, lower=0, overwrite_c=1)
     if not np.may_share_memory(done, C):
         C[:] = done.T
 
@@ -153,11 +178,12 @@ class _Block:
     Rows are only ever appended, so factors of different sizes share one block; ``filled`` says who may append.
     """
 
-    __slots__ = ("diagonal", "filled", "panel", "start")
+    __slots__ = ("diagonal", "filled", "panel", "start", "trace")
 
     def __init__(self, start: int, rows: int, dtype: np.dtype[Any]) -> None:
         self.start = start
         self.filled = 0
+        self.trace = 0.0  # of a full block
         self.panel: Floats = np.empty((rows, start), dtype=dtype)
         self.diagonal: Floats = np.zeros((rows, rows), dtype=dtype)
 
@@ -166,6 +192,7 @@ class _Block:
         """The first block of a factor, full, without a copy."""
         block = cls.__new__(cls)
         block.start, block.filled, block.panel, block.diagonal = 0, len(L), np.empty((len(L), 0), L.dtype), L
+        block.trace = float(L.trace())
         return block
 
     @property
@@ -178,7 +205,7 @@ class _Block:
         twin = _Block(self.start, len(self.panel), self.panel.dtype)
         twin.panel[:rows] = self.panel[:rows]
         twin.diagonal[:rows] = self.diagonal[:rows]
-        twin.filled = rows
+        twin.filled, twin.trace = rows, self.trace
         return twin
 
     def rows(self, first: int, last: int) -> Floats:
@@ -191,6 +218,8 @@ class _Block:
         self.panel[first:last] = rows[:, : self.start]
         self.diagonal[first:last, :last] = rows[:, self.start :]
         self.filled = last
+        if last == self.capacity:
+            self.trace = float(self.diagonal.trace())
 
     def solve(self, V: Floats, *, first: int, last: int) -> None:
         """Forward substitution of this block's rows ``first`` … ``last`` on V, in place; V is solved above them."""
@@ -243,12 +272,13 @@ class GrowingFactor:
 
     def _between(self, first: int, last: int) -> list[tuple[_Block, int, int]]:
         """The blocks that hold rows ``first`` … ``last``, and which of their own rows these are."""
-        parts = [(block, first - block.start, last - block.start) for block in self.blocks]
-        return [
-            (block, max(start, 0), min(stop, block.capacity))
-            for block, start, stop in parts
-            if start < block.capacity and stop > 0 and first < last
-        ]
+        parts: list[tuple[_Block, int, int]] = []
+        for block in reversed(self.blocks if first < last else ()):  # most ask for the last rows
+            if block.start < last:
+                parts.append((block, max(first - block.start, 0), min(last - block.start, block.capacity)))
+            if block.start <= first:
+                break
+        return parts[::-1]
 
     def in_single(self, older: GrowingFactor | None = None) -> GrowingFactor:
         """The factor in single precision; ``older`` is that of its first rows, where it is at hand."""
@@ -267,9 +297,12 @@ class GrowingFactor:
 
     def extended(self, solved: Floats, corner: Floats, *, ridge: float = math.inf) -> tuple[GrowingFactor, Floats]:
         """The factor of [[A, C], [Cᵀ, E]] from that of A, with solved = L⁻¹C and corner = E; and its new rows."""
-        left, scale = solved.T, np.diagonal(corner)
+        left, scale = np.ascontiguousarray(solved.T), np.diagonal(corner)
         corner = corner.copy()
-        subtract_product(corner, left, solved)
+        if left.dtype == DOUBLE:
+            subtract_gram(corner, left)
+        else:
+            subtract_product(corner, left, solved)
         corner = lower_cholesky(corner, scale=scale, ridge=ridge)
         rows = np.concatenate([left, corner], axis=1)
         return self.appended(rows), rows
@@ -301,8 +334,8 @@ class GrowingFactor:
         *full, last = self.blocks
         rows = self.size - last.start
         # rows that a longer factor added to the last block are none of this one's
-        own = last.diagonal if last.filled == rows else last.diagonal[:rows, :rows]
-        return float(sum((block.diagonal.trace() for block in full), np.add.reduce(own.diagonal())))
+        own = np.add.reduce(last.diagonal[:rows, :rows].diagonal())
+        return float(own) + sum([block.trace for block in full])
 
     def diagonal(self) -> Floats:
         """The diagonal entries of L."""

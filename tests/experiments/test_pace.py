@@ -55,8 +55,9 @@ def test_the_rest_is_shared_by_those_who_work() -> None:
     assert pace.left([task(seed=seed) for seed in range(4)], slots=2) == 6.0
 
 
-def test_only_long_runs_are_timed_on_smaller_ones_each_algorithm_once() -> None:
+def test_only_long_runs_are_timed_on_smaller_ones_each_setting_once() -> None:
     assert smaller([task(n=50, seed=seed) for seed in range(3)]) == []
     long = [task(n=100, seed=seed, alpha=alpha) for seed in range(3) for alpha in (0.1, 1.0)]
-    assert [(each.clients, each.rounds) for each in smaller(long)] == [(20, 20), (40, 40)]
+    timed = [(each.clients, each.rounds, each.algorithm["alpha"], each.seed) for each in smaller(long)]
+    assert timed == [(n, n, alpha, 0) for n in (40, 70) for alpha in (0.1, 1.0)]
     assert LONG <= 100 * 100

@@ -17,6 +17,7 @@ from laconic.arrays import Floats
 from laconic.beliefs import ExactBelief
 from laconic.runtimes.lockstep import arms, lazy, shadow
 from laconic.runtimes.lockstep.batch import Exploring
+from laconic.runtimes.lockstep.lazy import Screen
 from laconic.runtimes.lockstep.shadow import Bounds, Shadow
 from tests.runtimes.test_lockstep import KERNELS, PROBLEMS, assert_equal_runs, both
 
@@ -133,7 +134,7 @@ def test_bounds_hold_and_the_best_arms_are_among_the_candidates(kernel: Any, alp
     view = belief.view(arms.reshape(-1, 3))
     index = (view.mean + alpha * np.sqrt(view.variance)).reshape(7, 9)
     bounds, everyone, exploring = bounds_of(belief, arms), slice(0, 7), Exploring(alpha)
-    bounds.narrow(exploring)
+    bounds.narrow(exploring, Screen(bounds, first=0).finish)
     upper, lower = bounds._indices(everyone, exploring)
     assert (index <= upper).all()
     assert (lower <= index).all()
@@ -147,7 +148,7 @@ def test_bounds_hold_and_the_best_arms_are_among_the_candidates(kernel: Any, alp
 def test_single_precision_stays_far_within_its_margin(lam: float) -> None:
     belief, arms = belief_of(700, lam=lam), np.random.default_rng(5).normal(size=(4, 20, 3))
     bounds = bounds_of(belief, arms)
-    bounds.narrow(Exploring(1.0), slack=1e9)  # so that every arm is solved whole
+    bounds.narrow(Exploring(1.0), Screen(bounds, first=0).finish, slack=1e9)  # so that every arm is solved whole
     assert bounds.whole.all()
     left = bounds.prior - bounds.squares
     exact = belief.lam * belief.view(arms.reshape(-1, 3)).variance.reshape(left.shape)

@@ -18,6 +18,7 @@ from laconic.runtimes import run
 from laconic.runtimes.lockstep import shadow
 from laconic.runtimes.lockstep.batch import Exploring
 from laconic.runtimes.lockstep.exact_tail import ExactTail
+from laconic.runtimes.lockstep.lazy import Screen
 from laconic.runtimes.lockstep.lines import AtHand, Line, Lines
 from laconic.runtimes.lockstep.lone import LoneFleet
 from laconic.runtimes.lockstep.shadow import Bounds
@@ -196,7 +197,7 @@ def test_bounds_of_beginnings_hold_and_their_best_arms_are_candidates(alpha: flo
     arms, exploring = np.random.default_rng(5).normal(size=(4, 9, 3)), Exploring(alpha)
     assert line.shadow is not None
     bounds = Bounds(line.shadow, arms, line.prefixes(clients))
-    bounds.narrow(exploring)
+    bounds.narrow(exploring, Screen(bounds, first=0).finish)
     upper, lower = bounds._indices(slice(0, 4), exploring)
     candidates = bounds.candidates(slice(0, 4), exploring)
     for row, belief in enumerate(clients):

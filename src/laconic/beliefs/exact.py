@@ -192,8 +192,11 @@ class ExactBelief(BeliefBase):
         if columns is None:
             return self.factor.solve(self._cast(self.kernel(self.points, X)))
         done = len(columns)
-        V = np.concatenate([columns, self.kernel(self.points[done:], X)])
-        return self.factor.solve(self._cast(V), done=done)
+        if done == len(self.points):
+            return self._cast(columns)
+        V = np.empty((len(self.points), len(X)), dtype=self.factor.dtype)  # C-ordered, as solves want it
+        V[:done], V[done:] = columns, self.kernel(self.points[done:], X)
+        return self.factor.solve(V, done=done)
 
     def _appended(self, X: Floats, counts: Floats, sums: Floats, known: KnownFeatures | None = None) -> ExactBelief:
         corner = self.kernel(X, X)

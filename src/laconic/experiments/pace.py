@@ -12,7 +12,7 @@ from typing import Any
 from laconic.experiments.tasks import Task
 
 LONG = 5000  # steps N·T of a run from which on a sweep is timed on smaller runs before it starts
-SMALLER = (0.2, 0.4)  # of N and of T, for those runs
+SMALLER = (0.4, 0.7)  # of N and of T, for those runs; below 0.4 exact algorithms do not yet save any solves
 DEARER = 1.5  # a step of the larger of two runs takes so much longer when its cost grows with the steps
 
 
@@ -60,11 +60,11 @@ class Pace:
 
 
 def smaller(tasks: Sequence[Task]) -> list[Task]:
-    """Runs that tell how long these will take: of each problem and algorithm, but only one seed and one α."""
+    """Runs that tell how long these will take: of each problem and setting, α included, but only one seed."""
     kept: dict[tuple[Any, ...], Task] = {}
     for task in tasks:
         if _steps(task) >= LONG:
-            kept.setdefault(_keys(task)[1], task)
+            kept.setdefault(_keys(task)[0], task)
     return [_scaled(task, by) for by in SMALLER for task in kept.values()]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,25 +10,24 @@ import numpy as np
 from laconic.arrays import Floats, Ints
 from laconic.beliefs import ExactBelief, View
 from laconic.beliefs.contract import column_squares, weighted
-from laconic.growing import key
+from laconic.growing import keys
 
 
 @dataclass(frozen=True, eq=False)
 class Known:
     """Features of points that tails have at hand, so that learning these points need not compute them again."""
 
-    row_of: Mapping[bytes, int]
-    features: Floats  # (m, p)
+    features: Mapping[bytes, Floats]  # of a point, (p,) where they lie
 
     @classmethod
-    def of(cls, points: Floats, features: Floats) -> Known:
+    def of(cls, points: Floats, features: Iterable[Floats]) -> Known:
         """A row of ``features`` for each of ``points``."""
-        return cls(row_of={key(x): j for j, x in enumerate(points)}, features=features)
+        return cls(dict(zip(keys(points), features, strict=True)))
 
     def columns(self, X: Floats) -> Floats | None:
         """The features of the rows of X, a column each; None when one of them is not known."""
-        rows = [self.row_of.get(key(x), -1) for x in X]
-        return None if -1 in rows else np.ascontiguousarray(self.features[rows].T)
+        rows = [self.features[each] for each in keys(X) if each in self.features]
+        return None if len(rows) < len(X) or not rows else np.stack(rows).T
 
 
 def continues(belief: ExactBelief, older: ExactBelief) -> bool:

@@ -71,8 +71,9 @@ def beyond_by(bounds: Bounds, points: Floats, c: Floats, rho: Floats, *, counts:
 class ExactRows:
     """Tail points with their features, and J = H⁻¹ row by row: c = J cov(u, x), μ += c·ρ and σ² −= ‖c‖²."""
 
-    def __init__(self, belief: ExactBelief, clients: int) -> None:
+    def __init__(self, belief: ExactBelief, clients: int, *, expected: int = 1) -> None:
         self.belief, self.clients = belief, clients
+        self._expected = max(expected, 1)  # slots, for which there is room from the beginning
         self.size = 0
         self.whole = 0  # rows of rounds that are over
         self._look_at = COLLAPSE_FROM
@@ -84,7 +85,7 @@ class ExactRows:
 
     def open_slot(self) -> None:
         if self.size == 0:
-            self._kept = self._room(1)
+            self._kept = self._room(self._expected)
         elif self.size == self._kept.slots:
             room = self._room(2 * self.size)
             room.take(self._kept)
@@ -151,13 +152,13 @@ class ExactRows:
         kept.errors[clients, at] = new.error
         kept.counts[clients, at] = 1.0
 
-    def known(self) -> tuple[Floats, Floats]:
-        """The points of all rows with the belief's features of them."""
+    def known(self) -> tuple[Floats, list[Floats]]:
+        """The points of all rows with the belief's features of them, where they lie."""
         if self.size == 0:
-            return np.empty((0, self.belief.dim)), np.empty((0, self.belief.factor.size))
+            return np.empty((0, self.belief.dim)), []
         kept = self._kept
         there = kept.counts[:, : self.size] > 0
-        return kept.points[:, : self.size][there], kept.features[:, : self.size][there]
+        return kept.points[:, : self.size][there], [kept.features[at] for at in zip(*there.nonzero(), strict=True)]
 
     def compact(self) -> None:
         """Merge rows of equal points into one with their mean, where that halves the rows of every client."""

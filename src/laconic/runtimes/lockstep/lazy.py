@@ -8,7 +8,8 @@ from typing import Protocol
 import numpy as np
 
 from laconic.arrays import Bools, Floats, Ints
-from laconic.beliefs import Belief, ExactBelief, View
+from laconic.beliefs import Belief, ExactBelief
+from laconic.beliefs.contract import column_squares
 from laconic.exploration import TIE
 from laconic.growing import GrowingRows, keys
 from laconic.linalg import DOUBLE, SINGLE, solve_lower
@@ -28,6 +29,7 @@ ROUNDING = 1e-9
 ADDED_UP_TO = 0.25
 
 #: Arms are looked at that come this close to the best, in units of how far syncs within the last round moved means.
+#: With less, more arms overtake that were not looked at, and one by itself costs what some nine cost among others.
 SLACK = 3.0
 
 ExploringOf = Callable[[int, int], Exploring]
@@ -107,8 +109,8 @@ def screened(
     """Bounds of the arms of clients from ``first`` on, and what the belief says of those that may win."""
     bounds = Bounds(shadow, arms, prefixes)
     bounds.beyond = tails.beyond(bounds, first, first + len(arms))
-    bounds.narrow(exploring, slack=slack)
     screen = Screen(bounds, first=first)
+    bounds.narrow(exploring, screen.finish, slack=slack)
     screen.finish(bounds.candidates(slice(0, len(arms)), exploring, slack=slack))
     return screen
 
@@ -121,10 +123,13 @@ class Screen:
         self.base = self.belief = bounds.shadow.belief
         self.at: Ints = np.full(bounds.shape, -1)
         self._rows = GrowingRows.empty(self.base.factor.size)
-        self._mean = self._signal = np.empty(0)
+        self._points = np.empty((0, self.base.dim))
+        self._mean = self._signal = np.empty(0)  # under the belief as it is now
         self._number: dict[bytes, int] = {}  # of a finished point, its row
-        self._explained: Floats = np.empty((0, self.at.size), dtype=SINGLE)
+        self._among: Floats | None = None  # the covariance, times λ, of all finished points under the base
+        self._covariances: Floats = np.empty((0, self.at.size), dtype=SINGLE)  # the same of them and all arms
         self._added = GrowingRows.empty(self.at.size)  # of the belief's points beyond the base, their rows of v
+        self._beyond = np.empty((0, 0))  # the same of the finished points only, in double precision
 
     def covers(self, first: int, last: int) -> bool:
         """Whether all these clients are among its own."""
@@ -135,10 +140,15 @@ class Screen:
         columns = np.flatnonzero(arms & (self.at < 0))
         if len(columns) == 0:
             return
-        view, number = self.base.view(self.bounds.points[columns]), self._rows.size
+        view, number, base = self.base.view(self.bounds.points[columns]), self._rows.size, self.base.factor.size
         if self.bounds.prefixes is not None:
             view = shortened_each(self.base, view, self.bounds.rows(columns))
+        self.bounds.settle(columns, view.signal)
         self._rows = self._rows.appended(view.features.T)
+        if self.has_added:
+            view = continued(self.belief, view)
+        self._beyond = np.concatenate([self._beyond, view.features[base:]], axis=1)
+        self._points, self._among = np.concatenate([self._points, view.points]), None
         self._mean, self._signal = np.append(self._mean, view.mean), np.append(self._signal, view.signal)
         self.at.ravel()[columns] = np.arange(number, number + len(columns))
         self._number |= {key: row for row, key in enumerate(keys(view.points), start=number)}
@@ -151,44 +161,56 @@ class Screen:
             return False
         old, base = self.belief.factor.size, self.base.factor.size
         new, waiting = belief.points[old:], slice(first - self.first, self.at.shape[0])
-        covariance = self._covariance(belief, new, waiting)
-        if covariance is None:
+        numbers = np.array([self._number.get(key, -1) for key in keys(new)])
+        known = bool((numbers >= 0).all())
+        if not known and len(new) > ADDED_UP_TO * self.at[waiting].size:
             return False
-        columns = slice(waiting.start * self.at.shape[1], None)
-        corner, before = belief.factor.matrix(first=old)[:, base:], self._added.size
-        covariance -= corner[:, :before] @ self._added.values[:, columns]
+        L, columns = belief.factor.matrix(first=old), slice(waiting.start * self.at.shape[1], None)
+        corner = L[:, base:]
+        covariance = self._known(numbers, columns) if known else self._unknown(new, L[:, :base], waiting)
         rows = np.zeros((len(new), self.at.size))
-        rows[:, columns] = solve_lower(corner[:, before:], covariance)
+        rows[:, columns] = _continued(corner, self._added.values[:, columns], covariance)
+        if known:
+            covariance = self._finished[numbers]
+        else:
+            covariance = self.base.kernel(new, self._points) - L[:, :base] @ self._rows.values.T
+        self._learn(belief, _continued(corner, self._beyond, covariance))
         self._added, self.belief = self._added.appended(rows), belief
         self._shift(rows)
         return True
+
+    def _learn(self, belief: ExactBelief, rows: Floats) -> None:
+        """Put new rows of v into what the belief says of finished arms."""
+        self._beyond = np.concatenate([self._beyond, rows])
+        self._mean = self._mean + belief.weights[-len(rows) :] @ rows
+        self._signal = np.maximum(self._signal - column_squares(rows) / belief.lam, 0.0)
 
     @property
     def has_added(self) -> bool:
         """Whether a sync added points since the bounds were made."""
         return self.belief is not self.base
 
-    def _covariance(self, belief: ExactBelief, new: Floats, waiting: slice) -> Floats | None:
-        """The covariance, times λ, of new points and the arms of clients that wait, under the belief of the bounds."""
-        numbers = np.array([self._number.get(key, -1) for key in keys(new)])
-        if (numbers < 0).any():
-            if len(new) > ADDED_UP_TO * self.at[waiting].size:
-                return None
-            old, base = self.belief.factor.size, self.base.factor.size
-            turned = self.bounds.shadow.turned(belief.factor.matrix(first=old)[:, :base])
-            explained = self.bounds.against(turned, waiting)
-        else:
-            explained = self._known(int(numbers.max()))[numbers, waiting.start * self.at.shape[1] :]
-        columns = slice(waiting.start * self.at.shape[1], None)
-        return np.asarray(self.base.kernel(new, self.bounds.points[columns]) - explained)
+    def _unknown(self, new: Floats, features: Floats, waiting: slice) -> Floats:
+        """The covariance, times λ, of points with these features and the arms of clients that wait, under the base."""
+        explained = self.bounds.against(self.bounds.shadow.turned(features), waiting)
+        arms = self.bounds.points[waiting.start * self.at.shape[1] :]
+        return np.asarray(self.base.kernel(new, arms) - explained)
 
-    def _known(self, number: int) -> Floats:
-        """What the belief explains of the kernel of finished points with all arms, as far as this one at least."""
-        have, everyone = len(self._explained), slice(0, self.at.shape[0])
-        if have <= number:
-            turned = self.bounds.shadow.turned(self._rows.values[have:])
-            self._explained = np.concatenate([self._explained, self.bounds.against(turned, everyone)])
-        return self._explained
+    def _known(self, numbers: Ints, columns: slice) -> Floats:
+        """The same of finished points, which are all turned at once, and some arms."""
+        have = len(self._covariances)
+        if have <= numbers.max():
+            fresh = self._unknown(self._points[have:], self._rows.values[have:], slice(0, self.at.shape[0]))
+            self._covariances = np.concatenate([self._covariances, fresh.astype(SINGLE)])
+        return self._covariances[numbers, columns]
+
+    @property
+    def _finished(self) -> Floats:
+        """The covariance, times λ, of all finished points under the base."""
+        if self._among is None:
+            rows, points = self._rows.values, self._points
+            self._among = self.base.kernel(points, points) - rows @ rows.T
+        return self._among
 
     def _shift(self, rows: Floats) -> None:
         """Put what was added last into the bounds."""
@@ -227,10 +249,8 @@ class Screen:
         there = at >= 0
         numbers = at[there]
         features, mean, signal = self._rows.values[numbers], self._mean[numbers], self._signal[numbers]
-        if self.belief is not self.base:
-            view = View(arms[there], np.ascontiguousarray(features.T), mean, signal, np.zeros(len(numbers)))
-            view = continued(self.belief, view)
-            features, mean, signal = view.features.T, view.mean, view.signal
+        if self.has_added:
+            features = np.concatenate([features, self._beyond[:, numbers].T], axis=1)
         rows = np.full(at.shape, -1)
         rows[there] = np.arange(len(numbers))
         return Narrowed(arms, np.zeros(at.shape), at=rows, features=features, mean=mean, signal=signal)
@@ -259,6 +279,13 @@ class Screen:
             behind = index < best - ROUNDING * most
             doubtful = ((finished >= best - TIE * least) != (finished >= best - TIE * most)).any(axis=1, keepdims=True)
         return np.asarray(there & ~done & (~behind | (doubtful & (size > least))))
+
+
+def _continued(corner: Floats, before: Floats, covariance: Floats) -> Floats:
+    """Further rows of v, from those before and from covariances under the belief that had none of these."""
+    done = len(before)
+    left = covariance - corner[:, :done] @ before
+    return left / corner[0, done] if len(left) == 1 else solve_lower(corner[:, done:], left)
 
 
 def _not_known(row: int) -> Floats:

@@ -241,7 +241,7 @@ class Fleet:
         )
         self.belief = self._post.synchronise(members, epoch=epoch)
         self.covered = self.lengths.copy()
-        self.tails = Tails(self.belief, self.clients)
+        self.tails = Tails(self.belief, self.clients, expected=self.tails.rows.size)
         self.recorder.sync_done(index * self.clients + fired + 1, self.belief)
 
     def _known(self, new: NewPoints) -> Known | None:
@@ -250,4 +250,4 @@ class Fleet:
         if not isinstance(belief, ExactBelief) or not isinstance(rows, ExactRows) or belief.factor.size <= SMALL_FACTOR:
             return None
         points, features = rows.known()
-        return Known.of(np.concatenate([points, new.scores.points]), np.concatenate([features, new.scores.features]))
+        return Known.of(np.concatenate([points, new.scores.points]), [*features, *new.scores.features])

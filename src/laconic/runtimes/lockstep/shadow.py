@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,14 +11,16 @@ import numpy as np
 from laconic.arrays import Bools, Floats, Ints
 from laconic.beliefs import ExactBelief
 from laconic.beliefs.contract import column_squares
-from laconic.kernels import Gaussian, Kernel
+from laconic.kernels import Gaussian
 from laconic.linalg import SINGLE, GrowingFactor, subtract_product
 from laconic.runtimes.lockstep.batch import Exploring
 from laconic.runtimes.lockstep.continuing import continues
 
 #: After each so many parts of the rows, and no fewer than these, arms that cannot win any more are dropped.
 STAGES, LEAST_ROWS = 16, 64
-#: After so many stages the first of each client's arms is solved to the end, for others to be measured by.
+#: Of a client whose means leave this share of its arms or fewer, the first is finished before any stage.
+FEW = 0.5
+#: After so many stages the first of any other client's arms is solved to the end, for others to be measured by.
 LEAD_AFTER = 2
 #: The solves that go on are moved together when they are less than this share of those that were begun.
 CROWDED = 0.8
@@ -155,13 +158,22 @@ class Bounds:
             behind = upper < lower.max(axis=1, keepdims=True) - slack
         return np.asarray(~behind & (upper != -np.inf))  # what is no number is looked at
 
-    def narrow(self, exploring: Exploring, *, slack: float = 0.0) -> None:
+    def settle(self, columns: Ints, signal: Floats) -> None:
+        """Take σ² of some arms as somebody knows it in double precision."""
+        self.squares.ravel()[columns] = self.prior.ravel()[columns] - self.shadow.belief.lam * signal
+        self.whole.ravel()[columns] = True
+
+    def narrow(self, exploring: Exploring, finish: Callable[[Bools], None], *, slack: float = 0.0) -> None:
         """Solve all arms as far as it takes to see that they cannot win, and what remains to the end.
 
-        An arm that is the last of its client's is left as it is: it has to be looked at in any case.
+        An arm that is the last of its client's is left as it is: it has to be looked at in any case. Where means leave
+        few arms of a client, the first of them nearly always wins: ``finish`` is asked to `settle` it, in the precision
+        in which it is needed, and the others are measured by it.
         """
         everyone, t = slice(0, self.shape[0]), self.shadow.factor.size
-        solves = _Solves.begun(self, np.flatnonzero(_several(self.candidates(everyone, exploring, slack=slack))))
+        finish(self._early(exploring, slack=slack))
+        open_ = _several(self.candidates(everyone, exploring, slack=slack)) & ~self.whole
+        solves = _Solves.begun(self, np.flatnonzero(open_))
         step = max(-(-t // STAGES), LEAST_ROWS)
         for stage, stop in enumerate(range(step, t + step, step), start=1):
             solves.go_on(min(stop, t))
@@ -169,12 +181,25 @@ class Bounds:
                 return
             upper, lower = self._indices(everyone, exploring)
             if stage == LEAD_AFTER:
-                several = _several(self._open(upper, lower, slack=slack)).ravel()[solves.columns]
+                without = ~self.whole.any(axis=1, keepdims=True)
+                several = (_several(self._open(upper, lower, slack=slack)) & without).ravel()[solves.columns]
                 solves.of(self._leaders(solves.columns[several], upper)).go_on(t)
                 upper, lower = self._indices(everyone, exploring)
             keep = (_several(self._open(upper, lower, slack=slack)) & ~self.whole).ravel()[solves.columns]
             if stage == LEAD_AFTER or np.count_nonzero(keep) <= CROWDED * len(keep):
                 solves = solves.of(solves.columns[keep])
+
+    def _early(self, exploring: Exploring, *, slack: float) -> Bools:
+        """The most promising arm of each client whose means leave few."""
+        upper, lower = self._indices(slice(0, self.shape[0]), exploring)
+        open_, there = (
+            self._open(upper, lower, slack=slack),
+            np.count_nonzero(upper != -np.inf, axis=1, keepdims=True),
+        )
+        few = open_ & (np.count_nonzero(open_, axis=1, keepdims=True) <= FEW * there)
+        arms = np.zeros(self.shape, dtype=np.bool_)
+        arms.ravel()[self._leaders(np.flatnonzero(few), upper)] = True
+        return arms
 
     def _leaders(self, columns: Ints, upper: Floats) -> Ints:
         """Of each client the column, among these, whose index may be the largest."""
@@ -260,13 +285,17 @@ def _kernel_values(shadow: Shadow, X: Floats, a: Floats) -> tuple[Floats, Floats
     """k of the belief's points with X in single precision, and μ of X by a solution for all, or one a client."""
     belief, t = shadow.belief, shadow.factor.size
     K, mean, points = np.empty((t, len(X)), dtype=SINGLE), np.zeros(len(X)), belief.points
-    if _is_tame(belief.kernel, points, X):
+    kernel = belief.kernel
+    if type(kernel) is Gaussian and _is_tame(kernel, points, X):
         points, X, a = (each.astype(SINGLE) for each in (points, X, a))
-    for first in range(0, t, PART_ROWS):
-        part = slice(first, first + PART_ROWS)
-        values = belief.kernel(points[part], X)
-        mean += _weighted(a[..., part], values)
-        K[part] = values
+        for part in _parts(t):
+            kernel.fill(K[part], points[part], X)
+            mean += _weighted(a[..., part], K[part])
+    else:
+        for part in _parts(t):
+            values = kernel(points[part], X)
+            mean += _weighted(a[..., part], values)
+            K[part] = values
     return K, mean
 
 
@@ -278,8 +307,10 @@ def _weighted(a: Floats, values: Floats) -> Floats:
     return np.asarray((a[:, None] @ each).reshape(-1))
 
 
-def _is_tame(kernel: Kernel, *sets: Floats) -> bool:
+def _parts(rows: int) -> list[slice]:
+    return [slice(first, first + PART_ROWS) for first in range(0, rows, PART_ROWS)]
+
+
+def _is_tame(kernel: Gaussian, *sets: Floats) -> bool:
     """Whether a kernel of points in single precision is right up to its last few bits."""
-    if type(kernel) is not Gaussian:
-        return False
     return float(kernel.gamma * sum(np.einsum("ij,ij->i", X, X).max() for X in sets)) <= TAME

@@ -29,13 +29,13 @@ from laconic.tail import News
 
 
 class Tails:
-    """The tails of N clients on one belief."""
+    """The tails of N clients on one belief; ``expected`` is how many slots they may get."""
 
-    def __init__(self, belief: Belief, clients: int) -> None:
+    def __init__(self, belief: Belief, clients: int, *, expected: int = 1) -> None:
         self.belief = belief
         self.rows: Rows
         if isinstance(belief, ExactBelief):
-            self.rows = ExactRows(belief, clients)
+            self.rows = ExactRows(belief, clients, expected=expected)
         elif belief.rank is not None:
             self.rows = FiniteRows(clients, belief.rank)
         else:
