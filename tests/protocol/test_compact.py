@@ -209,6 +209,15 @@ def test_points_go_by_number_where_they_are_known_and_come_back_as_they_were() -
         references.points_of(payload, old)
 
 
+def test_a_dictionary_has_the_same_bits_for_who_proposed_zero_and_who_proposed_minus_zero() -> None:
+    draft, phase = dictionary(2), AgreeOnDictionary(1.0, wire="compact")
+    parts = [Payload(values={"points": np.array([[zero, 0.5, 0.5]], dtype=np.float32)}) for zero in (-0.0, 0.0)]
+    merged = phase.finish(draft, phase.add(phase.add(phase.empty(), 0, parts[0]), 1, parts[1]))
+    sent = [*(phase.complete(phase.address(merged, client), parts[client]) for client in (0, 1)), phase.whole(merged)]
+    beliefs = [phase.absorb(draft, each) for each in sent]
+    assert len({belief.arrays()["dictionary"].tobytes() for belief in beliefs}) == 1
+
+
 def test_an_unchanged_dictionary_sends_nothing_down() -> None:
     belief, phase = dictionary(4), AgreeOnDictionary(1.0, wire="compact")
     old = points_of_dictionary(4)

@@ -159,3 +159,12 @@ def test_minus_zero_travels_as_zero_as_both_are_one_point() -> None:
     assert wire.form_of(points).tolist() == [2]  # beyond its range it goes in 32 bits, which tell −0 from 0
     assert not np.signbit(points).any()
     assert not np.signbit(wire.unpacked(2, np.array([[-0.0, 5.0]], dtype=np.float32))).any()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_minus_zero_travels_as_zero_in_narrow_floats_too(dtype: str) -> None:
+    wire, shown = FloatWire(dtype), np.array([[-0.0, 1.0], [-1e-60, 1.0]])  # the second is too small for either
+    points, _ = wire.rounded(shown, np.zeros(2), kernel=None, lam=1.0)
+    assert points.tolist() == [[0.0, 1.0], [0.0, 1.0]]
+    assert not np.signbit(points).any()
+    assert not np.signbit(wire.unpacked(0, shown.astype(dtype))).any()

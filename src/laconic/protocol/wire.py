@@ -80,7 +80,7 @@ class FloatWire:
         if self.dtype == "float64":
             return points, rewards
         with np.errstate(over="ignore"):
-            X, y = (array.astype(self.dtype).astype(np.float64) for array in (points, rewards))
+            X, y = (array.astype(self.dtype).astype(np.float64) + 0.0 for array in (points, rewards))  # see unpacked
         if not (np.isfinite(X).all() and np.isfinite(y).all()):
             raise InputError(f"a point or a reward does not fit into {self.dtype}; rescale, or try wire='float32'")
         return X, y
@@ -94,7 +94,9 @@ class FloatWire:
     def unpacked(self, form: int, array: np.ndarray) -> Floats:
         if form:
             raise RemoteProtocolError(f"points came in form {form}, where all are of {self.dtype}")
-        return _widened("points", array, (self.dtype,))
+        points = _widened("points", array, (self.dtype,))
+        # −0 and 0 are one point: where one side takes it from a message and the other by its number, bits must agree.
+        return points if self.dtype == "float64" else points + 0.0
 
     def packed_rewards(self, rewards: Floats) -> np.ndarray:
         return rewards.astype(self.dtype, copy=False)
