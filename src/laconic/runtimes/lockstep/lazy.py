@@ -29,7 +29,7 @@ ROUNDING = 1e-9
 ADDED_UP_TO = 0.25
 
 #: Arms are looked at that come this close to the best, in units of how far syncs within the last round moved means.
-#: With less, more arms overtake that were not looked at, and one by itself costs what some nine cost among others.
+#: With less, more arms overtake that were not looked at, and one by itself costs what several cost among others.
 SLACK = 3.0
 
 ExploringOf = Callable[[int, int], Exploring]
