@@ -48,7 +48,7 @@ def test_the_repr_is_a_table() -> None:
     assert "11.0 ± 1.4" in shown[3]
     assert shown[-2].split()[2] == "0"
     assert "–" in shown[-2]
-    assert shown[-1] == "without messages, for which 80 columns have no room"
+    assert shown[-1] == "not shown, for want of room in 80 columns: messages"
 
 
 def test_the_notebook_table_escapes_what_it_shows() -> None:

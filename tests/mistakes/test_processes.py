@@ -100,7 +100,7 @@ def test_sigterm_ends_processes_in_order_and_says_what_is_kept(tmp_path: Path) -
         process.terminate()
         out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 143
-    assert "interrupted: " in out
+    assert "stopped; " in out
     assert not [line for line in err.splitlines() if not line.startswith("[")]
 
 

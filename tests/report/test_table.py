@@ -76,7 +76,7 @@ def test_columns_are_left_out_by_rank_until_the_table_fits_and_named_below_it() 
     assert WIDE.text(width=60).splitlines()[0].split() == list(WIDE.headers)
     lines = WIDE.text(width=55).splitlines()
     assert lines[0].split() == ["algorithm", "regret", "scalars", "bytes"]
-    assert lines[-1] == "without messages, for which 55 columns have no room"
+    assert lines[-1] == "not shown, for want of room in 55 columns: messages"
     assert WIDE.text(width=42).splitlines()[0].split() == ["algorithm", "regret", "bytes"]
 
 

@@ -101,7 +101,7 @@ class _Session:
                 results = self._compare(show)
         except Interrupted as stopped:
             self._report(stopped.results)
-            self._tell(f"interrupted: {len(stopped.results.rows)} runs had finished{self._from_here()}")
+            self._tell(f"stopped; {len(stopped.results.rows)} runs had finished{self._from_here()}")
             raise typer.Exit(stop.code) from None
         except Incomplete as incomplete:
             self._report(incomplete.results)

@@ -92,7 +92,7 @@ class Table:
         for row in self.rows:
             yield from _line(row, widths)
         if self.left_out:
-            yield wrapped(f"without {', '.join(self.left_out)}, for which {width} columns have no room", width=width)
+            yield wrapped(f"not shown, for want of room in {width} columns: {', '.join(self.left_out)}", width=width)
 
     def html(self) -> str:
         """The table as an HTML fragment that needs no style sheet."""
