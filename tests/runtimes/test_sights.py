@@ -4,13 +4,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from laconic import Gaussian, Linear, Matern
 from laconic.atoms import belief_of
 from laconic.beliefs import FiniteBelief, LinearEmbedding, NystromEmbedding, Statistics
+from laconic.exploration import tied_with_best
 from laconic.runtimes.lockstep import sights
-from laconic.runtimes.lockstep.lone_tails import QuickTail, turn
+from laconic.runtimes.lockstep.lone_tails import Bound, QuickTail, scored, turn
 from laconic.runtimes.lockstep.sights import Folded, Plain, sight_of
 from laconic.tail import Tail
 
@@ -43,6 +46,9 @@ BELIEFS = {
 }
 
 
+LARGE = weighted(Gaussian(3.0), 80)  # whose variances are bounded first
+
+
 @pytest.fixture(params=[sights.MOST_KEPT, 0], ids=["small", "large"])
 def _sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sights, "MOST_KEPT", request.param)
@@ -54,11 +60,14 @@ def test_a_sight_says_what_the_view_says(belief: FiniteBelief) -> None:
     sight, view = sight_of(belief), belief.view(POINTS)
     look, other = sight.look(POINTS), sight.view(POINTS)
     assert_allclose(look.mean, view.mean, atol=1e-9)
-    assert_allclose(look.variance, view.variance, atol=1e-9)
+    assert_allclose(look.upper, view.variance, atol=1e-9)
+    assert_allclose(look.variance(np.array([2, 5])), view.variance[[2, 5]], atol=1e-9)
     for name in ("points", "features", "mean", "signal", "residual"):
         assert_allclose(getattr(other, name), getattr(view, name), atol=1e-9)
-    assert_allclose(look.between(3, 9).mean, view.mean[3:9], atol=1e-9)
-    assert_allclose(look.taken(np.array([7, 0, 7])).variance, view.variance[[7, 0, 7]], atol=1e-9)
+    taken = look.taken(np.array([7, 0, 7]))
+    assert_allclose(taken.mean, view.mean[[7, 0, 7]], atol=1e-9)
+    assert_allclose(taken.upper, view.variance[[7, 0, 7]], atol=1e-9)
+    assert_allclose(taken.variance(np.array([1])), view.variance[[0]], atol=1e-9)
 
 
 @pytest.mark.usefixtures("_sizes")
@@ -74,9 +83,60 @@ def test_tails_turned_for_a_sight_see_what_tails_predict(belief: FiniteBelief) -
         if step % 5 == 0:
             turn(quick, sight)
     turn(quick, sight)
+    look, numbers = sight.look(POINTS), np.arange(len(POINTS))
     for mine, tail in zip(quick, tails, strict=True):
-        for one, other in zip(mine.seen(sight.look(POINTS)), tail.predict(belief.view(POINTS)), strict=True):
-            assert_allclose(one, other, atol=1e-8)
+        mean, variance = tail.predict(belief.view(POINTS))
+        assert_allclose(look.mean + look.numbers @ mine.lean, mean, atol=1e-8)
+        assert_allclose(mine.left(look.numbers, look.variance(numbers)), variance, atol=1e-8)
+
+
+@pytest.mark.usefixtures("_sizes")
+def test_a_lazy_look_bounds_variances_and_knows_those_that_are_asked_for() -> None:
+    belief = weighted(Gaussian(3.0), 80)
+    look, variance, some = sight_of(belief).look(POINTS, lazily=True), belief.view(POINTS).variance, np.arange(3, 9)
+    assert (look.upper > variance + 1e-3).any()
+    assert (look.upper >= variance - 1e-9).all()
+    assert_allclose(look.variance(some), variance[some], atol=1e-9)
+    assert_allclose(look.taken(np.array([5, 1])).variance(np.array([0])), variance[[5]], atol=1e-9)
+
+
+@given(
+    alpha=st.sampled_from([0.0, 0.1, 1.0, 5.0]),
+    masked=st.booleans(),
+    tie=st.sampled_from([1e-10, 1e-4]),
+    equal=st.booleans(),
+    seed=st.integers(0, 10_000),
+)
+def test_arms_that_are_left_at_a_bound_change_neither_the_choice_nor_a_tie(
+    alpha: float, masked: bool, tie: float, equal: bool, seed: int
+) -> None:
+    draw = np.random.default_rng(seed)
+    belief = BELIEFS["gaussian"] if seed % 3 else LARGE
+    arms = draw.uniform(-1, 1, size=(3, 7, 3))
+    if equal:
+        arms[:, 4] = arms[:, 1]
+    there = draw.random(size=(3, 7)) < 0.7 if masked else None
+    if there is not None:
+        there[:, 1] = True
+    tails = []
+    for length in (0, 2, 9):
+        tail = QuickTail.of(Tail(belief))
+        assert tail is not None
+        for x in draw.uniform(-1, 1, size=(length, 1, 3)):
+            tail.append(belief.view(x), float(draw.normal()))
+        tails.append(tail)
+    sight = sight_of(belief)
+    turn(tails, sight)
+    mean, variance = scored(tails, sight.look(arms.reshape(-1, 3), lazily=True), Bound(alpha, tie=tie, there=there))
+    whole = [tail.predict(belief.view(each)) for tail, each in zip(tails, arms, strict=True)]
+    expected = np.array([one for one, _ in whole]), np.array([other for _, other in whole])
+    assert_allclose(mean, expected[0], atol=1e-8)
+    assert (variance >= expected[1] - 1e-8).all()
+    mine, theirs = (
+        tied_with_best(mu, alpha * np.sqrt(left), tie=max(tie, 1e-7), there=there)
+        for mu, left in ((mean, variance), expected)
+    )
+    assert_array_equal(mine, theirs)
 
 
 @pytest.mark.usefixtures("_sizes")

@@ -30,7 +30,7 @@ from laconic.runtimes.lockstep.exact_tail import ExactTail, ExactTails
 from laconic.runtimes.lockstep.exact_tail import turn as turn_exact
 from laconic.runtimes.lockstep.lazy import most_clients, pays, screened
 from laconic.runtimes.lockstep.lines import AtHand, Line, Lines
-from laconic.runtimes.lockstep.lone_tails import QuickTail, Seen, turn
+from laconic.runtimes.lockstep.lone_tails import Bound, QuickTail, Seen, scored, turn
 from laconic.runtimes.lockstep.scores import MOST_FEATURES
 from laconic.runtimes.lockstep.sights import Look, Sight, sight_of
 from laconic.runtimes.network import Network
@@ -180,7 +180,7 @@ class LoneFleet:
         return found
 
     def _indices(self, arms: Arms, tails: dict[int, QuickTail]) -> tuple[Floats, Floats]:
-        """μ and ασ of all arms of each of these clients."""
+        """μ and ασ of all arms of each of these clients; of those that cannot win, σ is an upper bound."""
         mean, variance = np.empty((2, len(tails), arms.arms.shape[1]))
         rows = _rows(tails)
         sights: dict[int, tuple[Belief, Sight]] = {}
@@ -189,14 +189,20 @@ class LoneFleet:
             # A belief is kept beside its sight: while it is, nobody else has its id.
             _, sight = sights[id(belief)] = self._sights.get(id(belief)) or (belief, sight_of(belief))
             turn([tails[number] for number in group], sight)
-            for number, look in _looks(arms, sight, group, width=belief.width):
-                mean[rows[number]], variance[rows[number]] = tails[number].seen(look)
+            for some, look in _looks(arms, sight, group, width=belief.width):
+                at = [rows[number] for number in some]
+                mean[at], variance[at] = scored([tails[number] for number in some], look, self._bound(arms, some))
         self._sights = sights  # of beliefs that somebody has
         for belief, sight in sights.values():
             if belief is not self._newest:
                 sight.lighten()
         assert self._alpha is not None
         return mean, self._alpha * np.sqrt(variance)
+
+    def _bound(self, arms: Arms, numbers: list[int]) -> Bound:
+        assert self._alpha is not None
+        there = None if arms.mask is None else arms.mask[numbers]
+        return Bound(self._alpha, tie=self.plan.belief.precision.tie, there=there)
 
     def _pick(self, arms: Arms, mean: Floats, width: Floats, *, numbers: list[int], index: int) -> Ints:
         """The arm of each client: the largest index, ties broken by a draw of the client's own."""
@@ -295,20 +301,18 @@ def _replaced(view: View, columns: Ints, other: View) -> View:
     return View(points, features, mean, signal, view.residual)
 
 
-def _looks(arms: Arms, sight: Sight, group: list[int], *, width: int) -> Iterator[tuple[int, Look]]:
+def _looks(arms: Arms, sight: Sight, group: list[int], *, width: int) -> Iterator[tuple[list[int], Look]]:
     """The arms of some clients under one belief, of as many at once as a cache holds."""
     if arms.shared is not None:
         whole = sight.look(arms.shared)
         for number in group:
-            yield number, whole if arms.index is None else whole.taken(arms.index[number])
+            yield [number], whole if arms.index is None else whole.taken(arms.index[number])
         return
     size, dim = arms.arms.shape[1:]
     most = max(CACHED // (max(width, 32) * size), 1)
     for first in range(0, len(group), most):
         part = group[first : first + most]
-        look = sight.look(arms.arms[part].reshape(-1, dim))
-        for place, number in enumerate(part):
-            yield number, look.between(place * size, (place + 1) * size)
+        yield part, sight.look(arms.arms[part].reshape(-1, dim), lazily=True)
 
 
 class RoundViews:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from laconic.arrays import Floats
+from laconic.arrays import Bools, Floats
 from laconic.beliefs import Belief, View
 from laconic.growing import GrowingRows
 from laconic.runtimes.lockstep.sights import Look, Sight
@@ -15,6 +15,8 @@ from laconic.tail import News, Tail, and_one
 
 #: Rows are turned into as many as there are coordinates when there are twice as many and some more.
 SPARE_ROWS = 32
+#: Rounding may move an index by this much, relative to the largest.
+ROUNDING = 1e-9
 
 
 class Seen(NamedTuple):
@@ -67,6 +69,7 @@ class QuickTail(Noted):
         self._rows = GrowingRows.empty(rows.shape[1]).appended(rows)
         self._pulls = pulls  # ρ
         self._turned = GrowingRows.empty(rows.shape[1])  # the first of the rows, for a sight of the belief
+        self._lean = np.zeros(rows.shape[1])  # what these add to μ: their sum, each by its ρ
 
     @classmethod
     def of(cls, tail: Tail) -> QuickTail | None:
@@ -84,10 +87,10 @@ class QuickTail(Noted):
         signal = np.maximum(view.signal - np.einsum("ij,ij->j", c, c), 0.0)
         return view.mean + self._pulls @ c, signal + view.residual
 
-    def seen(self, look: Look) -> tuple[Floats, Floats]:
-        """The same of the points of a look; all rows were `turn`ed for the sight that gave it."""
-        c = look.numbers @ self._turned.values.T
-        return look.mean + c @ self._pulls, np.maximum(look.variance - np.einsum("ij,ij->i", c, c), 0.0)
+    def left(self, numbers: Floats, variance: Floats) -> Floats:
+        """σ² of points of a look, from that under the belief alone; all rows are `turn`ed for its sight."""
+        c = numbers @ self._turned.values.T
+        return np.asarray(np.maximum(variance - np.einsum("ij,ij->i", c, c), 0.0))
 
     def append(self, view: View, reward: float, *, replayed: bool = False) -> None:
         """Learn the reward of the one point of a view."""
@@ -113,8 +116,15 @@ class QuickTail(Noted):
         """The rows that were not turned yet."""
         return self._rows.values[self._turned.size :]
 
+    @property
+    def lean(self) -> Floats:
+        """What the rows that were turned add to μ, by the numbers of a look."""
+        return self._lean
+
     def take(self, turned: Floats) -> None:
         """Note what the rows that were not turned yet are turned into."""
+        first = self._turned.size
+        self._lean = self._lean + self._pulls[first : first + len(turned)] @ turned
         self._turned = self._turned.appended(turned)
 
 
@@ -125,3 +135,45 @@ def turn(tails: list[QuickTail], sight: Sight) -> None:
     for tail, rows in zip(tails, fresh, strict=True):
         tail.take(turned[last : last + len(rows)])
         last += len(rows)
+
+
+def scored(tails: list[QuickTail], look: Look, bound: Bound) -> tuple[Floats, Floats]:
+    """μ and σ² of all arms of clients on one belief, which a look has one client after the other.
+
+    Of an arm that cannot win σ² is an upper bound. A mean takes one product with the belief and one with the sum of a
+    tail's rows; a variance takes a product with each row of both, so those of the belief come first for arms that may
+    win by the look's bounds, and those of the tail for arms that may win by what the belief says.
+    """
+    numbers = look.numbers.reshape(len(tails), -1, look.numbers.shape[1])
+    mean = look.mean.reshape(numbers.shape[:2])
+    mean = mean + np.matmul(numbers, np.array([tail.lean for tail in tails])[:, :, None])[:, :, 0]
+    variance = look.upper.reshape(mean.shape).copy()
+    first = np.flatnonzero(bound.open(mean, variance))
+    variance.ravel()[first] = look.variance(first)
+    open_ = bound.open(mean, variance)
+    for row in np.flatnonzero(open_.any(axis=1)):
+        at = np.flatnonzero(open_[row])
+        variance[row, at] = tails[row].left(numbers[row, at], variance[row, at])
+    return mean, variance
+
+
+class Bound(NamedTuple):
+    """How arms whose σ² is known up to an upper bound are told from those that cannot win."""
+
+    alpha: float
+    tie: float  # how close indices tie, relative to the largest |μ| + ασ
+    there: Bools | None  # (w, A)
+
+    def open(self, mean: Floats, variance: Floats) -> Bools:
+        """Which arms may have the best index, or the largest |μ| + ασ, by which ties are measured.
+
+        Where one arm alone may have the best index it has, and nothing is open.
+        """
+        width, size = self.alpha * np.sqrt(variance), np.abs(mean)
+        some, sizes = mean, size
+        if self.there is not None:
+            some, sizes = np.where(self.there, mean, -np.inf), np.where(self.there, size, 0.0)
+        margin = (self.tie + ROUNDING) * (size + width).max(axis=1, keepdims=True)
+        wins = mean + width >= some.max(axis=1, keepdims=True) - margin
+        several = np.count_nonzero(wins if self.there is None else wins & self.there, axis=1, keepdims=True) > 1
+        return np.asarray(several & (wins | (size + width >= sizes.max(axis=1, keepdims=True) - margin)))

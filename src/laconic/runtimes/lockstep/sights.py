@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -21,30 +22,35 @@ from laconic.linalg import (
 
 #: A matrix that saves little is kept up to this many rows.
 MOST_KEPT = 768
+#: Variances under a dictionary of this size or more are bounded first.
+LAZY_FROM = 64
 
 
 @dataclass(frozen=True, eq=False)
 class Look:
-    """What is known of m points: numbers that tails multiply, and μ and σ² under the belief alone."""
+    """What is known of m points: numbers that tails multiply, and μ and at most what σ² is under the belief alone."""
 
     numbers: Floats  # (m, r)
     mean: Floats  # (m,)
-    variance: Floats  # (m,)
+    upper: Floats  # (m,)
+    variance: Callable[[Ints], Floats]  # σ² of some of them
 
-    def between(self, first: int, stop: int) -> Look:
-        """The look at some points in a row."""
-        return Look(self.numbers[first:stop], self.mean[first:stop], self.variance[first:stop])
+    @classmethod
+    def whole(cls, numbers: Floats, mean: Floats, variance: Floats) -> Look:
+        """One that knows all variances."""
+        return cls(numbers, mean, variance, lambda at: np.asarray(variance[at]))
 
     def taken(self, indices: Ints) -> Look:
         """The look at points in any order, some of them perhaps twice."""
-        return Look(self.numbers[indices], self.mean[indices], self.variance[indices])
+        find = self.variance
+        return Look(self.numbers[indices], self.mean[indices], self.upper[indices], lambda at: find(indices[at]))
 
 
 class Sight(Protocol):
     """How points are looked at under a belief."""
 
-    def look(self, X: Floats) -> Look:
-        """The look at the rows of X."""
+    def look(self, X: Floats, *, lazily: bool = False) -> Look:
+        """The look at the rows of X; taken ``lazily`` it bounds variances, of which few are then asked for."""
         ...
 
     def view(self, X: Floats) -> View:
@@ -66,9 +72,9 @@ class Plain:
 
     belief: Belief
 
-    def look(self, X: Floats) -> Look:
+    def look(self, X: Floats, *, lazily: bool = False) -> Look:
         view = self.belief.view(X)
-        return Look(view.features.T, view.mean, view.variance)
+        return Look.whole(view.features.T, view.mean, view.variance)
 
     def view(self, X: Floats) -> View:
         return self.belief.view(X)
@@ -85,7 +91,8 @@ class Folded:
     """By the kernel values k = k_S(x) of a dictionary S, with all that is to be solved multiplied out beforehand.
 
     With z = L_S⁻¹k, LLᵀ = G + λI and v = L⁻¹z = Pk: μ = (Pᵀβ)·k, β = L⁻¹b, and σ² = k(x,x)/λ − ‖Fk‖² where F = CL_S⁻¹
-    and CᵀC = I/λ − (G + λI)⁻¹, all of them lower triangular. P serves few points. Where it is large it is not kept, and
+    and CᵀC = I/λ − (G + λI)⁻¹, all of them lower triangular. The first rows of F alone give an upper bound of σ², for a
+    sixteenth of the work with a quarter of the rows. P serves few points. Where it is large it is not kept, and
     these points are solved for; L then lies beside F in the memory of one matrix.
     """
 
@@ -93,6 +100,7 @@ class Folded:
     solving: FiniteBelief  # the same, with the L by which the sight solves
     embedding: NystromEmbedding
     F: Floats  # (r, r)
+    top: Floats | None  # the first rows of F, and as many columns; None where bounds would save little
     mean: Floats  # (r,) Pᵀβ
     P: Floats | None  # (r, r)
 
@@ -107,10 +115,12 @@ class Folded:
         del P, solved
         F = lower_product(_missing(known, lam=belief.lam), root)
         del known, root
+        first = len(F) // 4
+        top = F[:first, :first].copy() if len(F) >= LAZY_FROM else None
         if kept is not None:
-            return cls(belief, belief, embedding, F=set_apart(F), mean=mean, P=kept)
+            return cls(belief, belief, embedding, F=set_apart(F), top=top, mean=mean, P=kept)
         factor, F = paired(belief.factor, F)
-        return cls(belief, belief.knowing(factor=factor), embedding, F=F, mean=mean, P=None)
+        return cls(belief, belief.knowing(factor=factor), embedding, F=F, top=top, mean=mean, P=None)
 
     def lighten(self) -> None:
         """Let go of factors by which the belief itself looks, and which it makes again should it have to.
@@ -119,9 +129,12 @@ class Folded:
         """
         self.belief.lighten(embedding=self.P is not None)
 
-    def look(self, X: Floats) -> Look:
+    def look(self, X: Floats, *, lazily: bool = False) -> Look:
         K = self._values(X)
-        return Look(K, K @ self.mean, self._variance(X, K))
+        if not lazily or self.top is None:
+            return Look.whole(K, K @ self.mean, self._variance(X, K))
+        upper = self._left(self.top, X, K[:, : len(self.top)])
+        return Look(K, K @ self.mean, upper, lambda at: self._variance(X[at], K[at]))
 
     def view(self, X: Floats) -> View:
         if self.P is None:
@@ -141,7 +154,11 @@ class Folded:
         return self.embedding.kernel(X, self.embedding.dictionary)
 
     def _variance(self, X: Floats, K: Floats) -> Floats:
-        f = lower_product(self.F, K.T).T
+        return self._left(self.F, X, K)
+
+    def _left(self, F: Floats, X: Floats, K: Floats) -> Floats:
+        """What rows of F, and the values that these multiply, leave of the prior variance."""
+        f = lower_product(F, K.T).T
         return np.asarray(np.maximum(self.embedding.prior(X) / self.belief.lam - np.einsum("ij,ij->i", f, f), 0.0))
 
 
