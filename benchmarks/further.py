@@ -66,7 +66,7 @@ def reach() -> list[Case]:
 
 
 @app.command()
-def main(seeds: Annotated[int, typer.Option(min=1)] = 3, first: Annotated[int, typer.Option(min=0)] = 0) -> None:
+def main(seeds: Annotated[int, typer.Option(min=1)] = 2, first: Annotated[int, typer.Option(min=0)] = 0) -> None:
     """Print the three tables."""
     chosen = range(first, first + seeds)
     headers = ("case", "regret", "raw", "ratio", "bytes", "raw", "1/ratio", "last digest")

@@ -1,6 +1,8 @@
 """The benchmarks run, and their floors have the sizes of the runs."""
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from benchmarks import against, alike
 from benchmarks.__main__ import app
 from benchmarks.blas import factor, gaussian, solve
 from benchmarks.cases import ScheduleFloor
+from benchmarks.figures import HEADERS, SETS, beside, played
 from benchmarks.floor import Product, Solve, round_work, sync_work
 from benchmarks.result import Result, Target
 from benchmarks.schedule import schedule_of
@@ -177,3 +180,34 @@ def test_a_commit_that_git_does_not_have_is_refused() -> None:
     answer = CliRunner().invoke(against.app, ["nonsense", "--quick"])
     assert answer.exit_code == 2
     assert "nonsense" in answer.output
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_the_runs_behind_a_figure_of_the_documentation_play_at_toy_size(name: str) -> None:
+    lines = [replace(line, clients=2, rounds=3, seeds=range(2)) for line in SETS[name]()]
+    found = [played(line) for line in lines]
+    assert len({line.name for line in lines}) == len(lines)
+    for each in found:
+        assert len(each.cells(found[0])) == len(HEADERS)
+        assert len(each.regret) == 2
+
+
+def test_a_ratio_of_paired_seeds_has_the_error_of_its_differences() -> None:
+    assert beside(np.array([2.0, 4.0]), np.array([1.0, 2.0])) == "2.000 ± 0.000"
+    assert beside(np.array([1.0, 3.0]), np.array([2.0, 2.0])) == "1.000 ± 0.500"
+    assert beside(np.array([3.0]), np.array([2.0])) == "1.500"
+
+
+def test_entries_of_one_byte_each_take_more_bytes_and_change_no_choice() -> None:
+    few, whole = (replace(line, clients=4, rounds=40) for line in list(SETS["few-bits"]())[:2])
+    assert played(whole).bytes > played(few).bytes
+    assert played(whole).regret == played(few).regret
+
+
+def test_every_benchmark_that_the_documentation_names_is_there() -> None:
+    texts = [*(HERE / "docs").glob("*.md"), HERE / "README.md", HERE / "benchmarks" / "peers.md"]
+    named = {name for page in texts for name in re.findall(r"python -m benchmarks\.(\w+)", page.read_text())}
+    assert named
+    assert {name for name in named if not (HERE / "benchmarks" / f"{name}.py").exists()} == set()
+    figures = {name for page in texts for name in re.findall(r"benchmarks\.figures ([\w-]+)", page.read_text())}
+    assert figures == SETS.keys()
