@@ -21,7 +21,7 @@ import typer
 from benchmarks.clock import Cost, peak_memory, timed
 from benchmarks.lag import DELTA, GROWTH, HEADER, SETTINGS, Setting, Simulation, World
 from laconic.arrays import Floats
-from laconic.atoms import Atoms, Reference, Version, build
+from laconic.atoms import Recipe, Reference, Version, build
 from laconic.atoms import version as versions
 
 app = typer.Typer(add_completion=False)
@@ -61,7 +61,7 @@ def main(
             typer.echo(f"{case} {seed} before  {_line(record)}")
         typer.echo(f"{case} {seed} now     {rebuilt(setting, record)}")
         if play:
-            typer.echo(f"{case} {seed} played  {Simulation(setting, seed=seed, atoms=Atoms()).run()}")
+            typer.echo(f"{case} {seed} played  {Simulation(setting, seed=seed, atoms=Recipe()).run()}")
 
 
 def _line(record: Recorded) -> str:
@@ -87,7 +87,7 @@ def rebuilt(setting: Setting, record: Recorded) -> str:
     """The versions of a log, timed in three parts: the reference, the choice of atoms, and all that follows it."""
     X, y = np.concatenate(record.X), np.concatenate(record.y)
     reference = Reference(kernel=setting.kernel, dim=setting.dim)
-    settings, previous, sizes = Atoms(share=1.0), None, list[int]()
+    settings, previous, sizes = Recipe(share=1.0), None, list[int]()
     referring, building = Cost(), Cost()
     with clocked(versions, "select") as choosing:
         for number, last in enumerate(record.cuts):
@@ -110,7 +110,7 @@ def rebuilt(setting: Setting, record: Recorded) -> str:
 
 
 def _building(
-    reference: Reference, setting: Setting, settings: Atoms, previous: Version | None, number: int
+    reference: Reference, setting: Setting, settings: Recipe, previous: Version | None, number: int
 ) -> Callable[[], Any]:
     random = np.random.default_rng([number])
     return lambda: build(reference, lam=setting.lam, settings=settings, random=random, previous=previous)

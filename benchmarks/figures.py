@@ -34,7 +34,7 @@ from laconic import (
     run,
 )
 from laconic.algorithms import Algorithm
-from laconic.atoms import Atoms as Recipe
+from laconic.atoms import Recipe
 from laconic.problems.base import Problem
 from laconic.problems.clustered import Magic, Mushroom, Shuttle
 from laconic.protocol import rice

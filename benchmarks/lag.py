@@ -12,7 +12,7 @@ import numpy as np
 
 from benchmarks.clock import timed
 from laconic.arrays import Floats, Ints
-from laconic.atoms import Atoms, Fallback, Reference, Version, build, packed
+from laconic.atoms import Fallback, Recipe, Reference, Version, build, packed
 from laconic.beliefs import Belief, ExactBelief, View
 from laconic.kernels import Gaussian
 from laconic.tail import Tail
@@ -120,7 +120,7 @@ class Tally:
 class Simulation:
     """The server's side and the loop."""
 
-    def __init__(self, setting: Setting, *, seed: int, atoms: Atoms) -> None:
+    def __init__(self, setting: Setting, *, seed: int, atoms: Recipe) -> None:
         self.setting, self.seed, self.atoms = setting, seed, atoms
         self.world = World(setting, seed=seed)
         self.scale = float(np.abs(self.world.arms).max())

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import laconic
 from laconic import cli, described, registry
-from laconic.atoms import Atoms as Recipe
+from laconic.atoms import Recipe
 from laconic.cli.list_command import KINDS
 from laconic.experiments.frontier import Point
 from laconic.experiments.results import Row

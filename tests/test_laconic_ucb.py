@@ -29,7 +29,7 @@ from laconic import (
     grid,
     run,
 )
-from laconic.atoms import Atoms as Recipe
+from laconic.atoms import Recipe
 from laconic.protocol.wire import Int8Wire
 from laconic.runtimes import loopback
 from laconic.runtimes.network import Delivery

@@ -9,8 +9,7 @@ import pytest
 
 from laconic import AllPoints, Client, Cosine, Gaussian, InputError, LaconicUCB, Theory, grid, run
 from laconic.arrays import Floats
-from laconic.atoms import Atoms as Recipe
-from laconic.atoms import Certificate, LeanTheory, Version, weights_of
+from laconic.atoms import Certificate, LeanTheory, Recipe, Version, weights_of
 from laconic.beliefs import ExactBelief
 from laconic.exploration import Told
 from laconic.kernels import Kernel

@@ -22,8 +22,7 @@ from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from laconic.atoms import Atoms as Recipe
-from laconic.atoms import LeanTheory
+from laconic.atoms import LeanTheory, Recipe
 from laconic.beliefs import BlankEmbedding, ExactBelief, FiniteBelief, LinearEmbedding, NystromEmbedding
 from laconic.checks import (
     instead,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from laconic.arrays import Floats
-from laconic.atoms import Atoms, Reference, Version, build, weights_of
+from laconic.atoms import Recipe, Reference, Version, build, weights_of
 from laconic.kernels import Gaussian, Kernel, Linear, Matern, Polynomial
 
 KERNELS: dict[str, Kernel] = {
@@ -49,13 +49,13 @@ def built(
     reference: Reference,
     *,
     lam: float = 0.1,
-    settings: Atoms | None = None,
+    settings: Recipe | None = None,
     previous: Version | None = None,
     seed: int = 0,
 ) -> Version:
     """A version, which there must be."""
     random = np.random.default_rng(seed)
-    version = build(reference, lam=lam, settings=settings or Atoms(), random=random, previous=previous)
+    version = build(reference, lam=lam, settings=settings or Recipe(), random=random, previous=previous)
     assert isinstance(version, Version)
     return version
 

@@ -6,12 +6,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.linalg import eigh
 
-from laconic.atoms import Atoms, Version, weights_of
+from laconic.atoms import Recipe, Version, weights_of
 from laconic.kernels import Gaussian, Kernel
 from tests.atoms.cases import KERNELS, Dense, built, log, referenced
 
 CASES = [(name, n, distinct) for name in KERNELS for n, distinct in ((150, None), (200, 20))]
-SETTINGS = Atoms(share=1.0)
+SETTINGS = Recipe(share=1.0)
 
 
 def case(name: str, n: int, distinct: int | None, *, dim: int = 2) -> tuple[Version, Dense]:
@@ -81,7 +81,7 @@ def test_the_belief_has_the_exact_mean_but_for_rounding(name: str) -> None:
 
 def test_a_finer_step_gives_the_exact_mean() -> None:
     data = log(150)
-    version = built(referenced(Gaussian(), data), settings=Atoms(step=1e-7, share=1.0))
+    version = built(referenced(Gaussian(), data), settings=Recipe(step=1e-7, share=1.0))
     probes = np.random.default_rng(1).uniform(-1, 1, size=(40, 2))
     mean = version.belief(kernel=Gaussian(), lam=0.1).view(probes).mean
     np.testing.assert_allclose(mean, nystrom_mean(Gaussian(), version, data.X, data.y, probes), atol=1e-5)
@@ -107,7 +107,7 @@ def test_no_variance_is_smaller_or_larger_than_certified(name: str, n: int, dim:
     data = log(n, dim=dim, seed=seed, distinct=max(n // 2, 1))
     reference = referenced(KERNELS[name], data, cuts=(1, n))
     assume(reference.rank > 0)
-    version = built(reference, lam=lam, settings=Atoms(share=2.0))
+    version = built(reference, lam=lam, settings=Recipe(share=2.0))
     probes = np.random.default_rng(seed).uniform(-1.5, 1.5, size=(20, dim))
     dense = Dense.of(version, reference, data, lam=lam, probes=probes)
     variance = np.einsum("ij,ij->i", dense.probes, np.linalg.solve(dense.V, dense.probes.T).T)

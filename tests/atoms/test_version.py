@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from laconic.atoms import Atoms, Fallback, Reason, Version, belief_of, build, weights_of
+from laconic.atoms import Fallback, Reason, Recipe, Version, belief_of, build, weights_of
 from laconic.atoms.builder import mean_missed, select
 from laconic.atoms.spanning import independent
 from laconic.atoms.weighing import DENSE_UP_TO, SINGLE, Weighing, largest_eigenvalue
@@ -72,7 +72,7 @@ def test_few_distinct_points_are_all_atoms_with_their_counts() -> None:
 
 
 def test_one_point_is_one_atom() -> None:
-    version = built(referenced(Gaussian(), Log(X=np.ones((1, 1)), y=np.ones(1))), settings=Atoms(share=1.0))
+    version = built(referenced(Gaussian(), Log(X=np.ones((1, 1)), y=np.ones(1))), settings=Recipe(share=1.0))
     assert (len(version.ids), version.covered) == (1, 1)
     assert version.belief(kernel=Gaussian(), lam=0.1).view(np.ones((1, 1))).mean[0] == pytest.approx(1 / 1.1, abs=0.02)
 
@@ -89,7 +89,7 @@ def test_points_that_the_kernel_does_not_see_give_a_belief_without_coordinates()
 
 
 def test_a_kernel_of_low_rank_has_atoms_beyond_its_dictionary() -> None:
-    version = built(referenced(Polynomial(degree=2), log(500, dim=3)), settings=Atoms(kappa=1.01))
+    version = built(referenced(Polynomial(degree=2), log(500, dim=3)), settings=Recipe(kappa=1.01))
     assert version.spanning.sum() < len(version.atoms)
     assert len(version.mean) == version.spanning.sum()
     assert version.certificate.kappa < 1.2
@@ -125,10 +125,10 @@ def test_the_dictionary_is_what_the_atoms_before_do_not_express() -> None:
 def test_where_nothing_can_be_compressed_there_is_no_version() -> None:
     data = log(100, dim=6)
     random = np.random.default_rng(0)
-    few = build(referenced(Gaussian(gamma=9.0), data), lam=1.0, settings=Atoms(), random=random)
+    few = build(referenced(Gaussian(gamma=9.0), data), lam=1.0, settings=Recipe(), random=random)
     assert isinstance(few, Fallback)
     assert few.reason is Reason.SHARE
-    capped = build(referenced(Gaussian(gamma=9.0), data, cap=10), lam=1.0, settings=Atoms(), random=random)
+    capped = build(referenced(Gaussian(gamma=9.0), data, cap=10), lam=1.0, settings=Recipe(), random=random)
     assert isinstance(capped, Fallback)
     assert capped.reason is Reason.REFERENCE
     assert capped.covered == 100
@@ -158,7 +158,7 @@ def test_a_version_of_another_log_is_refused() -> None:
 )
 def test_settings_that_make_no_sense_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(InputError, match=next(iter(bad))):
-        Atoms(**bad)  # type: ignore[arg-type]
+        Recipe(**bad)  # type: ignore[arg-type]
 
 
 def test_a_belief_of_parts_that_do_not_fit_is_refused() -> None:
@@ -247,7 +247,7 @@ def test_the_mean_misses_nothing_where_atoms_span_the_reference_of_a_long_log() 
 
 def test_no_more_atoms_are_selected_than_allowed_and_none_twice() -> None:
     white = whitened()
-    settings = Atoms(most=1.0, kappa=1.0)
+    settings = Recipe(most=1.0, kappa=1.0)
     rows, weights = select(
         white,
         previous=np.empty(0, dtype=np.int64),

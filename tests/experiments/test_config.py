@@ -30,7 +30,7 @@ from laconic import (
     compare,
     grid,
 )
-from laconic.atoms import Atoms as Recipe
+from laconic.atoms import Recipe
 from laconic.errors import UnknownName
 from laconic.experiments.config import ConfigFile, Experiment, read_experiment
 from laconic.experiments.grid import expand

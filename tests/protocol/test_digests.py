@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from laconic import AllPoints, Atoms, Client, DisKernelUCB, Gaussian, LaconicUCB, Linear, Matern, Polynomial
 from laconic.arrays import Floats
-from laconic.atoms import Atoms as Recipe
+from laconic.atoms import Recipe
 from laconic.atoms.version import Reason
 from laconic.beliefs import ExactBelief
 from laconic.errors import InputError, RemoteProtocolError

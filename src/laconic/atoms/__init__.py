@@ -11,17 +11,17 @@ from laconic.atoms.belief import belief_of
 from laconic.atoms.certificate import Certificate
 from laconic.atoms.mean import packed, quantised, unpacked
 from laconic.atoms.reference import Reference
-from laconic.atoms.settings import Atoms
+from laconic.atoms.settings import Recipe
 from laconic.atoms.version import Fallback, Reason, Version, build
 from laconic.atoms.weights import coded, weights_of
 from laconic.atoms.width import LeanTheory, width
 
 __all__ = [
-    "Atoms",
     "Certificate",
     "Fallback",
     "LeanTheory",
     "Reason",
+    "Recipe",
     "Reference",
     "Version",
     "belief_of",

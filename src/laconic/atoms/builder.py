@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from laconic.arrays import Bools, Floats, Ints
-from laconic.atoms.settings import Atoms
+from laconic.atoms.settings import Recipe
 from laconic.atoms.weighing import SINGLE, Singles, Weighing, row_squares
 from laconic.atoms.whitened import Whitened
 from laconic.linalg import lower_cholesky, product_with_lower, ridged, solve_lower
@@ -41,7 +41,7 @@ class Selection:
 
 
 def select(
-    whitened: Whitened, *, previous: Ints, weights: Floats, settings: Atoms, random: np.random.Generator
+    whitened: Whitened, *, previous: Ints, weights: Floats, settings: Recipe, random: np.random.Generator
 ) -> tuple[Ints, Floats]:
     """Rows and weights of atoms with κ and e_hi as wanted, as far as the largest number of atoms allows.
 
@@ -69,7 +69,7 @@ def select(
         atoms, steps = atoms.joined(new), settings.more
 
 
-def most_atoms(whitened: Whitened, *, settings: Atoms) -> int:
+def most_atoms(whitened: Whitened, *, settings: Recipe) -> int:
     """The largest number of atoms: some times d_eff, and no more than there are points."""
     return min(whitened.reference.distinct, int(settings.most * whitened.d_eff) + 4)
 
@@ -86,7 +86,7 @@ def mean_missed(whitened: Whitened, rows: Ints) -> float:
     return float(epsilon * np.linalg.norm(solve_triangular(factor, half, lower=True, trans="T")))
 
 
-def _largest_allowed(settings: Atoms) -> float:
+def _largest_allowed(settings: Recipe) -> float:
     return 1.0 + settings.e_hi - settings.headroom
 
 
@@ -131,7 +131,7 @@ class Weighed:
         return self.atoms.rows, self.atoms.weights * self.scale
 
 
-def _weighed(atoms: Selection, weighing: Weighing, *, steps: int, settings: Atoms) -> Weighed:
+def _weighed(atoms: Selection, weighing: Weighing, *, steps: int, settings: Recipe) -> Weighed:
     """The atoms with better weights and without those that hardly matter."""
     weights = weighing.stepped(atoms.A, atoms.weights, steps=steps)
     atoms = Selection(atoms.rows, weights, atoms.A)
@@ -141,7 +141,7 @@ def _weighed(atoms: Selection, weighing: Weighing, *, steps: int, settings: Atom
     return Weighed(atoms, H, scale, kappa)
 
 
-def _additions(weighed: Weighed, pool: Selection, *, settings: Atoms, most: int) -> Selection:
+def _additions(weighed: Weighed, pool: Selection, *, settings: Recipe, most: int) -> Selection:
     """Points of the pool in whose direction most is missing, unlike each other: 1 − aᵀĤa/‖a‖² is large."""
     atoms = weighed.atoms
     count = min(max(int(len(atoms.rows) * settings.batch), 2), most - len(atoms.rows))

@@ -15,7 +15,7 @@ REWARD_ROUNDING = 1e-2
 
 
 @dataclass(frozen=True)
-class Atoms:
+class Recipe:
     """The aims and the effort of a digest; the defaults are those that the measurements used.
 
     Args:

@@ -15,7 +15,7 @@ from laconic.atoms.certificate import Certificate, certified, exact_mean
 from laconic.atoms.joint import Joint
 from laconic.atoms.mean import is_expressible, quantised
 from laconic.atoms.reference import Reference
-from laconic.atoms.settings import Atoms
+from laconic.atoms.settings import Recipe
 from laconic.atoms.spanning import independent
 from laconic.atoms.weights import STEPS, Codes, coded, weights_of
 from laconic.atoms.whitened import Whitened
@@ -87,7 +87,7 @@ def build(
     reference: Reference,
     *,
     lam: float,
-    settings: Atoms,
+    settings: Recipe,
     random: np.random.Generator,
     previous: Version | None = None,
 ) -> Version | Fallback:
@@ -127,7 +127,7 @@ def _fallback(whitened: Whitened, reason: Reason) -> Fallback:
 
 
 def _selected(
-    whitened: Whitened, previous: Version | None, *, settings: Atoms, random: np.random.Generator
+    whitened: Whitened, previous: Version | None, *, settings: Recipe, random: np.random.Generator
 ) -> tuple[Ints, Floats]:
     """Atoms from those of the version before, whose weights have grown with the log since."""
     ids, weights = np.empty(0, dtype=np.int64), np.empty(0)
@@ -138,7 +138,7 @@ def _selected(
 
 
 def _finished(
-    whitened: Whitened, rows: Ints, codes: Codes, *, previous: Version | None, settings: Atoms
+    whitened: Whitened, rows: Ints, codes: Codes, *, previous: Version | None, settings: Recipe
 ) -> Version | Fallback:
     """The version of these atoms: put in order, their dictionary, the exact mean and the certificate."""
     reference = whitened.reference
@@ -176,7 +176,7 @@ def _joint(whitened: Whitened, rows: Ints, points: Floats) -> tuple[Joint, Bools
     return Joint.of(whitened, rows, K=K, spanning=spanning), spanning
 
 
-def _lowered(codes: Codes, certificate: Certificate, *, settings: Atoms) -> Codes:
+def _lowered(codes: Codes, certificate: Certificate, *, settings: Recipe) -> Codes:
     """All weights some steps lower where rounding, or what lies beyond Q, took e_hi past its bound."""
     if certificate.e_hi <= settings.e_hi:
         return codes

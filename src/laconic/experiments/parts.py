@@ -13,7 +13,7 @@ from typing import Any
 
 from laconic import kernels, registry
 from laconic.algorithms import OF_KERNELS, Algorithm, require_algorithm
-from laconic.atoms import Atoms as Recipe
+from laconic.atoms import Recipe
 from laconic.canonical import bare, known_parts, parts
 from laconic.checks import require_one_of, seen
 from laconic.errors import InputError
@@ -32,8 +32,7 @@ RECORDS = (".npz", ".parquet")  # files that are problems themselves
 COMPOSED: dict[str, Any] = {kind.__name__: kind for kind in (kernels.Sum, kernels.Product, kernels.Scaled)}
 #: Parts of algorithms that are no kernels, by the names under which files have them.
 OTHERS: dict[str, Any] = {
-    **{kind.__name__: kind for kind in (Theory, AllPoints, Atoms, Growth, WithAsk, FloatWire, Int8Wire)},
-    "Recipe": Recipe,
+    kind.__name__: kind for kind in (Theory, AllPoints, Atoms, Recipe, Growth, WithAsk, FloatWire, Int8Wire)
 }
 #: Parameters that the name of a part is enough for, and these names.
 BY_NAME = {"digest": ("Atoms", "AllPoints"), "upload": ("Growth", "WithAsk")}

@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from laconic.arrays import Bools, Floats, Ints
-from laconic.atoms import Atoms as Recipe
-from laconic.atoms import Certificate, Fallback, Reference, Version, belief_of, build, weights_of
+from laconic.atoms import Certificate, Fallback, Recipe, Reference, Version, belief_of, build, weights_of
 from laconic.beliefs import Belief, View
 from laconic.errors import InputError, KernelError, RemoteProtocolError
 from laconic.protocol import parcels
@@ -123,7 +122,7 @@ class Atoms(Digest):
     """A weighted set of atoms with the exact mean (`laconic.atoms`); raw points where these are cheaper.
 
     Args:
-        recipe: Aims and effort of the set of atoms, a `laconic.atoms.Atoms`.
+        recipe: Aims and effort of the set of atoms, a `laconic.atoms.Recipe`.
     """
 
     recipe: Recipe = field(default_factory=Recipe)

@@ -14,7 +14,7 @@ from laconic.algorithms import (
     NKernelUCB,
     OneKernelUCB,
 )
-from laconic.atoms import Atoms as Recipe
+from laconic.atoms import Recipe
 from laconic.exploration import Theory
 from laconic.kernels import Gaussian
 from laconic.protocol.digests import AllPoints, Atoms
