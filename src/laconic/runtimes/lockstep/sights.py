@@ -115,7 +115,7 @@ class Folded:
         del P, solved
         F = lower_product(_missing(known, lam=belief.lam), root)
         del known, root
-        first = len(F) // 4
+        first = len(F) // (4 if kept is not None else 8)  # where memory is dear, half as many do nearly as well
         top = F[:first, :first].copy() if len(F) >= LAZY_FROM else None
         if kept is not None:
             return cls(belief, belief, embedding, F=set_apart(F), top=top, mean=mean, P=kept)
