@@ -110,11 +110,11 @@ def test_the_certificate_of_another_authority_is_refused(certs: Path, tmp_path: 
 
 
 def test_a_coordinator_of_another_authority_is_not_believed(certs: Path, tmp_path: Path) -> None:
-    certify(tmp_path / "foreign", ["a"])
+    certify(tmp_path / "foreign", ["a", "new"])
     with coordinator(certs, tmp_path) as there:
         refused(there, tmp_path, TLS.of(tmp_path / "foreign", "a"), "unable to get local issuer certificate")
         with pytest.raises(LinkError, match=r"unable to get local issuer.*give algorithm and dim"):
-            joined(there, tmp_path, TLS.of(tmp_path / "foreign", "a"), name="new", wait=0.5)
+            joined(there, tmp_path, TLS.of(tmp_path / "foreign", "new"), name="new", wait=0.5)
 
 
 def test_an_expired_certificate_is_refused(certs: Path, tmp_path: Path) -> None:
@@ -133,8 +133,34 @@ def test_an_agents_certificate_cannot_stand_for_a_coordinator(certs: Path, tmp_p
 
 def test_a_greeting_under_another_name_than_the_certificates_is_refused(certs: Path, tmp_path: Path) -> None:
     with coordinator(certs, tmp_path) as there:
-        refused(there, tmp_path, TLS.of(certs, "b"), "the certificate is of 'b', and the greeting says 'a'")
+        own = TLS(certs / "ca.crt", tmp_path / "own.crt", tmp_path / "own.key")
+        shown_as(own, certs, "a")
+        with joined(there, tmp_path, own) as agent:
+            until(lambda: agent.status().linked)
+            shown_as(own, certs, "b")
+            there.allow({"b"})  # cuts the link, and lets in whom the new certificate is of
+            words = "the certificate is of 'b', and the greeting says 'a'"
+            until(lambda: words in (agent.status().link_error or ""))
         assert there.status()["counters"]["refused"] >= 1
+
+
+def shown_as(own: TLS, certs: Path, name: str) -> None:
+    """Put a name's certificate and key where an agent has its own."""
+    Path(own.certificate).write_bytes((certs / f"{name}.crt").read_bytes())
+    Path(own.key).write_bytes((certs / f"{name}.key").read_bytes())
+
+
+def test_a_certificate_of_another_name_is_refused_before_anything_begins(certs: Path, tmp_path: Path) -> None:
+    state = tmp_path / "a.db"
+    with pytest.raises(
+        InputError, match=r"name is 'a', and the TLS certificate .*b\.crt has the name 'b'; try"
+    ):
+        Agent.join("localhost:1", name="a", state=state, tls=TLS.of(certs, "b"), algorithm=ALGORITHM, dim=2)
+    (tmp_path / "odd.crt").write_bytes(b"-----BEGIN CERTIFICATE-----\nrubbish\n-----END CERTIFICATE-----\n")
+    odd = TLS(certs / "ca.crt", tmp_path / "odd.crt", certs / "a.key")
+    with pytest.raises(InputError, match=r"odd\.crt cannot be read"):
+        Agent.join("localhost:1", name="a", state=state, tls=odd, algorithm=ALGORITHM, dim=2)
+    assert not state.exists()
 
 
 def test_a_name_that_is_not_allowed_is_refused_and_let_in_once_it_is(certs: Path, tmp_path: Path) -> None:

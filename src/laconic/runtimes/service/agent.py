@@ -32,6 +32,7 @@ from laconic.protocol.plan import Plan
 from laconic.protocol.restoring import restore_client
 from laconic.protocol.session import ClientState
 from laconic.protocol.vetting import Vetted
+from laconic.runtimes.service.authority import require_own
 from laconic.runtimes.service.background import background
 from laconic.runtimes.service.diary import Diary, Entry
 from laconic.runtimes.service.joining import Joining, described_plan
@@ -181,8 +182,9 @@ class Agent:
             raise InputError(
                 "give tls, as in TLS.of('certs', name), or insecure=True to talk to this machine in plaintext"
             )
-        if tls is not None:
-            tls.read()  # refused here rather than in the background
+        if tls is not None:  # refused here rather than in the background
+            _, certificate, _ = tls.read()
+            require_own(name, certificate, path=tls.certificate)
         address = require_address("address", address, insecure=insecure)
         joining = Joining(address=address, name=name, tls=tls)
         plan, table = _plan(joining, algorithm=algorithm, dim=dim, state=state, wait=wait)

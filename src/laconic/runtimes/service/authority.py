@@ -65,6 +65,20 @@ def expiry(path: str | os.PathLike[str]) -> datetime:
     return x509.load_pem_x509_certificate(Path(path).read_bytes()).not_valid_after_utc
 
 
+def require_own(name: str, certificate: bytes, *, path: str | os.PathLike[str]) -> None:
+    """A certificate that says this name: a coordinator knows an agent by it, and refuses any other."""
+    try:
+        subject = x509.load_pem_x509_certificate(certificate).subject
+    except ValueError as error:
+        raise InputError(
+            f"the TLS certificate {path} cannot be read: {error}; `laconic certs` makes such files"
+        ) from None
+    said = next((str(each.value) for each in subject.get_attributes_for_oid(NameOID.COMMON_NAME)), None)
+    if said != name:
+        whose = "no name" if said is None else f"the name {said!r}"
+        raise InputError(f"name is {name!r}, and the TLS certificate {path} has {whose}; try TLS.of(FOLDER, {name!r})")
+
+
 def doubts(certificate: bytes, authority: bytes) -> str | None:
     """Why the other end may not believe a certificate; a link that it refuses only says that it was closed."""
     try:
