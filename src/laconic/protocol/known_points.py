@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -55,16 +56,30 @@ class PointTable:
 
 
 @dataclass(frozen=True, eq=False)
+class Order:
+    """Numbers from the least on, and the place of each."""
+
+    numbers: Numbers
+    places: Numbers
+
+    @classmethod
+    def of(cls, numbers: Numbers) -> Order:
+        """The order of numbers whose places are counted from 0."""
+        places = numbers.argsort(kind="stable")  # quick, as most of it is in order
+        return cls(numbers[places], places.astype(np.int32))
+
+
+@dataclass(frozen=True, eq=False)
 class Library:
     """Points of a table, each once, in an order in which they have places; a value, of which `with_points` makes more.
 
-    ``ordered`` are the numbers from the least on, by which a point's place is found.
+    A point's place is found by its number. Points that a table got to know in the order in which they came here, as
+    those of one client, have rising numbers; of any others the ``order`` is kept too.
     """
 
     table: PointTable
     numbers: Numbers = field(default_factory=_none)  # by place
-    ordered: Numbers = field(default_factory=_none)
-    places: Numbers = field(default_factory=_none)  # of those that are ordered
+    order: Order | None = None
 
     @classmethod
     def empty(cls, dim: int) -> Library:
@@ -95,21 +110,22 @@ class Library:
         if len(X) == 0:
             return self
         numbers = self.table.added(keys(X))
-        fresh = numbers[self.places_of(numbers) < 0].tolist()
+        largest = -1 if self.size == 0 else int((self.numbers if self.order is None else self.order.numbers)[-1])
+        are_new = int(numbers.min()) > largest
+        fresh = (numbers if are_new else numbers[self.places_of(numbers) < 0]).tolist()
         if not fresh:
             return self
-        new = np.array(list(dict.fromkeys(fresh)), dtype=np.int32)
-        longer, ordered = np.concatenate([self.numbers, new]), np.concatenate([self.ordered, new])
-        places = np.concatenate([self.places, np.arange(self.size, len(longer), dtype=np.int32)])
-        order = ordered.argsort(kind="stable")  # quick, as most of it is in order
-        return Library(self.table, longer, ordered[order], places[order])
+        new = list(dict.fromkeys(fresh))
+        longer = np.concatenate([self.numbers, np.array(new, dtype=np.int32)])
+        rises = self.order is None and are_new and all(one < other for one, other in pairwise(new))
+        return Library(self.table, longer, None if rises else Order.of(longer))
 
     def first(self, count: int) -> Library:
         """The library of its first points."""
         if count >= self.size:
             return self
-        keep = self.places < count
-        return Library(self.table, self.numbers[:count].copy(), self.ordered[keep], self.places[keep])
+        few = self.numbers[:count].copy()
+        return Library(self.table, few, None if self.order is None or count == 0 else Order.of(few))
 
     @property
     def mark(self) -> int:
@@ -120,7 +136,8 @@ class Library:
 
     def places_of(self, numbers: Ints) -> Ints:
         """The place of the point of each number, −1 for one that is not here."""
-        if self.size == 0:
+        if self.size == 0 or int(numbers.max(initial=-1)) < 0:
             return np.full(len(numbers), -1, dtype=np.int64)
-        at = np.minimum(np.searchsorted(self.ordered, numbers), self.size - 1)
-        return np.where(self.ordered[at] == numbers, self.places[at], -1)
+        ordered = self.numbers if self.order is None else self.order.numbers
+        at = np.minimum(np.searchsorted(ordered, numbers), self.size - 1)
+        return np.where(ordered[at] == numbers, at if self.order is None else self.order.places[at], -1)
