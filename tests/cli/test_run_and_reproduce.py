@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -64,6 +65,16 @@ def test_reproduce_runs_what_it_can_names_what_is_missing_and_exits_with_0(tmp_p
     assert max(map(len, done.stdout.partition("\nnot run")[0].splitlines())) <= 80
     assert (tmp_path / "out" / "report.html").exists()
     assert {row.algorithm for row in rows_in(tmp_path / "out")} >= {"OneKernelUCB", "DisLinUCB"}
+
+
+@pytest.mark.usefixtures("small_paper")
+def test_a_rehearsal_says_that_it_judges_nothing_and_prints_no_verdicts(tmp_path: Path) -> None:
+    paper = tmp_path / "papers" / "small.toml"
+    paper.write_text(PAPER + "rehearsal = true\n")
+    done = CliRunner().invoke(app, ["reproduce", "small", "--out", str(tmp_path / "out"), "-j", "1", "--quiet"])
+    assert done.exit_code == 0, done.output
+    assert "\na rehearsal judges no claim; these are judged by --profile half:\nC1  OneKernelUCB" in done.output
+    assert not re.search(r"not judged +not judged", done.output)
 
 
 @pytest.mark.usefixtures("small_paper")

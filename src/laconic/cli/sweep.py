@@ -119,7 +119,7 @@ class Sweeping:
             typer.echo(_tuned(outcome).text())
             typer.echo(f"\n{_sent(outcome).text()}")
         if with_claims:
-            typer.echo(f"\n{_claims(outcome).text()}\n{_legend(outcome)}{_rehearsal(outcome)}")
+            typer.echo(f"\n{_judged(outcome)}")
         for text in _standings(outcome):
             typer.echo(f"\n{wrapped(text)}")
         for each in outcome.absent:
@@ -180,6 +180,15 @@ def _standings(outcome: Outcome) -> list[str]:
     return [f"{each.problem}: {each.text}" for each in found]
 
 
+def _judged(outcome: Outcome) -> str:
+    """The claims with their verdicts; of a rehearsal, which judges nothing, the claims alone."""
+    from laconic.papers.evidence import is_rehearsal
+
+    if is_rehearsal(outcome):
+        return f"a rehearsal judges no claim; these are judged by --profile half:\n{_legend(outcome)}"
+    return f"{_claims(outcome).text()}\n{_legend(outcome)}"
+
+
 def _claims(outcome: Outcome) -> Table:
     """Problems × claims."""
     from laconic.pages.output import verdicts
@@ -200,9 +209,3 @@ def _legend(outcome: Outcome) -> str:
 
     texts = {each["claim"]: each["text"] for each in verdicts(outcome)}
     return "\n".join(f"{key}  {hanging(text, indent=len(key) + 2)}" for key, text in texts.items())
-
-
-def _rehearsal(outcome: Outcome) -> str:
-    from laconic.papers.evidence import is_rehearsal
-
-    return "\na rehearsal judges nothing; try --profile half" if is_rehearsal(outcome) else ""
