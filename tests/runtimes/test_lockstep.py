@@ -47,7 +47,7 @@ from laconic.protocol.messages import Payload
 from laconic.protocol.phases import AgreeOnDictionary, Member, ShareData, ShareStatistics
 from laconic.runtimes.lockstep import finite_rows
 from laconic.runtimes.lockstep import scores as scores_
-from laconic.runtimes.lockstep.arms import _first_equal, _hashes, distinct_rows
+from laconic.runtimes.lockstep.arms import distinct_rows, first_equal_of, hashes_of
 from laconic.runtimes.lockstep.batch import Exploring, Scores
 from laconic.runtimes.lockstep.tails import Tails
 from laconic.tail import COLLAPSE_FROM, Tail
@@ -283,7 +283,8 @@ def test_an_arm_behind_one_that_is_not_there_has_its_own_score(monkeypatch: pyte
         problem = Log(arms, means=np.sin(arms.sum(axis=2)) + 0.5, noise=noise, mask=mask)
         algorithm = ApproxDisKernelUCB(Gaussian(1.0), D=60.0, qbar=2.0, alpha=3.0)
         assert_equal_runs(*both(algorithm, problem, clients=clients, rounds=rounds, seed=seed))
-    first = _first_equal(np.array([[[0.0], [1.0], [0.0], [0.0], [1.0]]]), np.array([[False, True, True, True, True]]))
+    arms, mask = np.array([[[0.0], [1.0], [0.0], [0.0], [1.0]]]), np.array([[False, True, True, True, True]])
+    first = first_equal_of(arms, mask, hashes_of(arms))
     assert first is not None
     assert first.tolist() == [[0, 1, 2, 2, 1]]
 
@@ -442,18 +443,19 @@ def test_equal_arms_of_a_set_are_scored_once(algorithm: Any, clients: int) -> No
 
 def test_equal_rows_are_found_and_unequal_ones_kept_apart() -> None:
     rows = np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0], [0.0, 1.0]])
-    found = distinct_rows(rows, at_most=4)
+    found = distinct_rows(rows, hashes_of(rows), at_most=4)
     assert found is not None
     first, number = found
     assert len(first) == 2
     assert number[0] == number[1] == number[3] != number[2]
-    assert distinct_rows(rows, at_most=1) is None
+    assert distinct_rows(rows, hashes_of(rows), at_most=1) is None
 
 
 def test_round_numbers_are_told_apart_as_well_as_others() -> None:
     rows = np.array(list(product([0.0, 1.0], repeat=12)))
-    assert len(np.unique(_hashes(rows))) == len(rows)
-    found = distinct_rows(np.concatenate([rows[:40], rows[:40]]), at_most=40)
+    assert len(np.unique(hashes_of(rows))) == len(rows)
+    twice = np.concatenate([rows[:40], rows[:40]])
+    found = distinct_rows(twice, hashes_of(twice), at_most=40)
     assert found is not None
     assert len(found[0]) == 40
 

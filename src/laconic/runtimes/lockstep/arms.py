@@ -35,10 +35,12 @@ class Arms:
     def of(cls, round_: Round) -> Arms:
         """The arms of a round, looked through for repeated points."""
         clients, size, dim = round_.arms.shape
-        rows = round_.arms.reshape(clients * size, dim)
-        found = distinct_rows(rows, at_most=SHARE_UP_TO * size) if clients > 1 else None
+        rows, hashes = round_.arms.reshape(clients * size, dim), hashes_of(round_.arms)
+        found = distinct_rows(rows, hashes.reshape(-1), at_most=SHARE_UP_TO * size) if clients > 1 else None
         if found is None:
-            return cls(round_.arms, round_.mask, None, None, first_equal=_first_equal(round_.arms, round_.mask))
+            return cls(
+                round_.arms, round_.mask, None, None, first_equal=first_equal_of(round_.arms, round_.mask, hashes)
+            )
         first, index = found
         if (index.reshape(clients, size) == index[:size]).all() and len(first) == size:
             return cls(round_.arms, round_.mask, round_.arms[0], None)  # everyone has the same arms in the same order
@@ -67,20 +69,21 @@ class Arms:
         return there, there if self.scored is None else self.scored[client, there]
 
 
-def distinct_rows(rows: Floats, *, at_most: int) -> tuple[Ints, Ints] | None:
+def distinct_rows(rows: Floats, hashes: NDArray[np.uint64], *, at_most: int) -> tuple[Ints, Ints] | None:
     """The first appearance of each distinct row, and each row's number among them; None when there are too many."""
-    _, first, number = np.unique(_hashes(rows), return_index=True, return_inverse=True)
+    if len(set(hashes[: at_most + 1].tolist())) > at_most:  # as where all arms are new: the first few tell
+        return None
+    _, first, number = np.unique(hashes, return_index=True, return_inverse=True)
     if len(first) > at_most or not np.array_equal(rows[first][number], rows):
         return None
     return first, number
 
 
-def _first_equal(arms: Floats, mask: Bools | None) -> Ints | None:
+def first_equal_of(arms: Floats, mask: Bools | None, hashes: NDArray[np.uint64]) -> Ints | None:
     """For each arm the first of its set that is the same point; None when no set has a point twice.
 
     An arm that is not there is nobody's first but its own.
     """
-    hashes = _hashes(arms)
     ordered = np.sort(hashes, axis=1)
     if not (ordered[:, 1:] == ordered[:, :-1]).any():
         return None
@@ -92,7 +95,7 @@ def _first_equal(arms: Floats, mask: Bools | None) -> Ints | None:
     return np.where(same, first, np.arange(arms.shape[1]))
 
 
-def _hashes(rows: Floats) -> NDArray[np.uint64]:
+def hashes_of(rows: Floats) -> NDArray[np.uint64]:
     """A number for each row, along the last axis, that depends on every bit of it; −0.0 counts as 0.0."""
     bits = np.ascontiguousarray(rows + 0.0).view(np.uint64)
     with np.errstate(over="ignore"):
