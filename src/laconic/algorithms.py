@@ -62,7 +62,7 @@ STATISTICS_WIRES = ("paper", "compact")
 #: A reward goes up in so many bytes, and a point that is known already in one more at least.
 REWARD_BYTES = 2
 LEAST_BUDGET = 1000 * (1 + REWARD_BYTES)
-#: What a belief's factor is kept and solved in; float32 halves memory and time and costs digits.
+#: What a belief's factor is kept and solved in; float32 halves memory and costs digits.
 Precision = Literal["float64", "float32"]
 
 
@@ -105,7 +105,7 @@ class DisKernelUCB:
         lam: Ridge λ, above 0. Raising it trusts single observations less and smooths more.
         alpha: Weight α of σ in the index μ + ασ: a number of at least 0, or Theory() for the paper's schedule. Raising
             it explores more.
-        dtype: Precision of the belief: float64, or float32, which halves memory and time and costs digits.
+        dtype: Precision of the belief: float64, or float32, which halves its memory and costs digits.
         together: True: all members sync at once. False: each client alone sends up its points and is sent those that it
             lacks.
         wire: Numbers in which points and rewards travel: float64, float32, float16, or int8 (a byte for a coordinate
@@ -160,7 +160,7 @@ class OneKernelUCB:
         lam: Ridge λ, above 0. Raising it trusts single observations less and smooths more.
         alpha: Weight α of σ in the index μ + ασ: a number of at least 0, or Theory() for the paper's schedule. Raising
             it explores more.
-        dtype: Precision of the belief: float64, or float32, which halves memory and time and costs digits.
+        dtype: Precision of the belief: float64, or float32, which halves its memory and costs digits.
         wire: Numbers in which points and rewards travel: float64, float32, float16, or int8 (a byte for a coordinate
             where that is enough). Fewer bits send less and round more.
         exploration: How an arm is chosen given μ and ασ of each: UCB(), Thompson(), Softmax(), EpsilonFloor() or
@@ -288,7 +288,7 @@ class ApproxDisKernelUCB:
         qbar: Scale q̄ of the sampling, above 0: a point is proposed for the dictionary with probability min(1, q̄σ²).
             Raising it makes the dictionary larger: more is sent, and less is lost.
         cold_start: What is known before the first sync. paper: nothing. local: the client's own points, exactly.
-        dtype: Precision of the belief: float64, or float32, which halves memory and time and costs digits.
+        dtype: Precision of the belief: float64, or float32, which halves its memory and costs digits.
         wire: paper: whole matrices travel, as the paper counts them. compact: triangles in single precision, which take
             about a fifth of the bytes.
         exploration: How an arm is chosen given μ and ασ of each: UCB(), Thompson(), Softmax(), EpsilonFloor() or

@@ -103,4 +103,4 @@ def test_ctrl_c_leaves_the_finished_runs_saved_and_exits_with_130(tmp_path: Path
     assert "Traceback" not in err
     saved = Results.from_parquet(tmp_path / "results.parquet")
     assert len(saved.rows) >= 1
-    assert f"stopped; {len(saved.rows)} runs had finished" in out
+    assert f"stopped; {len(saved.rows)} run" in out

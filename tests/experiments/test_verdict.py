@@ -57,7 +57,7 @@ def test_without_raw_sharing_in_the_run_its_cost_is_computed() -> None:
 
 def test_regret_far_from_raw_sharing_is_said() -> None:
     found = said(row("DisKernelUCB", regret=40.0, scalars=8000), APPROX)
-    assert "clearly less than raw sharing: regret 100 against 40.0 of DisKernelUCB (2.50 ×)" in found[False]
+    assert "learnt less than raw sharing: regret 100 against 40.0 of DisKernelUCB (2.50 ×)" in found[False]
 
 
 def test_when_clients_alone_do_as_well_sharing_brings_little() -> None:

@@ -22,7 +22,7 @@ def below(*dots: Dot) -> str:
 
 def test_a_figure_explains_its_dots_its_line_and_its_levels() -> None:
     assert below(*DOTS) == frontier_explained()
-    for word in ("Each dot", "Filled dots", "non-dominated", "Hollow dots", "broken line", "level"):
+    for word in ("Each dot", "Filled dots", "non-dominated", "Hollow dots", "broken line", "horizontal line"):
         assert word in below(*DOTS)
 
 

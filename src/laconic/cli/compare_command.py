@@ -101,7 +101,7 @@ class _Session:
                 results = self._compare(show)
         except Interrupted as stopped:
             self._report(stopped.results)
-            self._tell(f"stopped; {len(stopped.results.rows)} runs had finished{self._from_here()}")
+            self._tell(f"stopped; {_runs(len(stopped.results.rows))} had finished{self._from_here()}")
             raise typer.Exit(stop.code) from None
         except Incomplete as incomplete:
             self._report(incomplete.results)
@@ -176,3 +176,7 @@ class _Session:
             aside(message)
         else:
             typer.echo(fitted(message, stream=sys.stdout))
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"

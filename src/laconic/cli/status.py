@@ -45,7 +45,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
     lines = [
         f"{found['address']}: {ready}, {found['state']}, up {found['seconds']:,.0f} s",
         f"epoch {found['epoch']}, {found['counters']['syncs']} syncs since the start, "
-        f"{found['observations']:,} observations, {found['links']} links",
+        f"{found['observations']:,} observations, {found['links']} link{'' if found['links'] == 1 else 's'}",
     ]
     members = tuple((each["name"], each["status"], f"{each['observations']:,}") for each in found["members"])
     traffic = tuple(

@@ -142,7 +142,7 @@ def _closeness(approx: Group, *, best: dict[str, Group]) -> Iterator[Verdict]:
     text = f"{APPROX} learnt nearly as well as raw sharing: regret {numbers}."
     if ratio > NEAR:
         text = (
-            f"{APPROX} learnt clearly less than raw sharing: regret {numbers}. "
+            f"{APPROX} learnt less than raw sharing: regret {numbers}. "
             "A larger qbar (more points in the dictionary) or a smaller D (more syncs) brings it closer, at a price."
         )
     answer = at_most(approx, reference, metric="regret", factor=NEAR)
