@@ -13,7 +13,7 @@ conditioned on (see `laconic.tail`). Variances are in the paper's units, σ² = 
 
 from laconic.beliefs.contract import Belief, BeliefBase, View, chunks, variances
 from laconic.beliefs.embeddings import BlankEmbedding, Embedding, LinearEmbedding, NystromEmbedding
-from laconic.beliefs.exact import SLACK, SMALL_FACTOR, ExactBelief
+from laconic.beliefs.exact import SLACK, SMALL_FACTOR, ExactBelief, KnownFeatures, KnownUnder
 from laconic.beliefs.finite import FiniteBelief
 from laconic.beliefs.hashing import belief_hash
 from laconic.beliefs.precision import PRECISIONS, Precision, require_moderate, require_moderate_rewards
@@ -30,6 +30,8 @@ __all__ = [
     "Embedding",
     "ExactBelief",
     "FiniteBelief",
+    "KnownFeatures",
+    "KnownUnder",
     "LinearEmbedding",
     "NystromEmbedding",
     "Precision",

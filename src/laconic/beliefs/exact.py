@@ -30,7 +30,7 @@ SLACK = 1.25
 
 #: The features of the rows of X as far as somebody has them at hand, a column each; None when one is not known.
 KnownFeatures = Callable[[Floats], Floats | None]
-#: The same under a belief, as far as its first rows at least.
+#: The same under a belief.
 KnownUnder = Callable[["ExactBelief", Floats], Floats | None]
 
 
@@ -54,8 +54,6 @@ class ExactBelief(BeliefBase):
     weights: Floats = field(default_factory=lambda: np.empty(0))  # L⁻¹ȳ
     growth: tuple[int, ...] = ()  # rows added at each step, so that a saved belief is rebuilt to the last bit
     gram: Floats | None = None  # K, kept while only counts change
-    #: where one process has many clients, features that some of them have, for all beliefs that grow from this one
-    at_hand: KnownUnder | None = field(default=None, repr=False)
 
     @classmethod
     def empty(cls, *, kernel: Kernel, lam: float, dim: int, dtype: str = "float64") -> ExactBelief:
@@ -66,8 +64,7 @@ class ExactBelief(BeliefBase):
 
     def _emptied(self) -> ExactBelief:
         """The same belief before any data."""
-        blank = ExactBelief.empty(kernel=self.kernel, lam=self.lam, dim=self.dim, dtype=self.factor.dtype.name)
-        return blank if self.at_hand is None else replace(blank, at_hand=self.at_hand)
+        return ExactBelief.empty(kernel=self.kernel, lam=self.lam, dim=self.dim, dtype=self.factor.dtype.name)
 
     @property
     def points(self) -> Floats:
@@ -112,9 +109,12 @@ class ExactBelief(BeliefBase):
     def prior(self, X: Floats) -> Floats:
         return self.kernel.diag(X)
 
-    def view(self, X: Floats, *, cross: Floats | None = None) -> View:
-        """What the belief says of X; ``cross`` is the kernel of its points with X, if at hand, and is overwritten."""
-        V = self._solved(X) if cross is None else self.factor.solve(self._cast(cross))
+    def view(self, X: Floats, *, cross: Floats | None = None, known: KnownFeatures | None = None) -> View:
+        """What the belief says of X, of which ``known`` may spare some features.
+
+        ``cross`` is the kernel of its points with X, if at hand, and is overwritten.
+        """
+        V = self._solved(X, known) if cross is None else self.factor.solve(self._cast(cross))
         signal = np.maximum(self.kernel.diag(X) - column_squares(V), 0.0) / self.lam
         return View(points=X, features=V, mean=weighted(self.weights, V), signal=signal, residual=np.zeros(len(X)))
 
@@ -164,7 +164,6 @@ class ExactBelief(BeliefBase):
             weights=solve_lower(L, new_sums / new_counts),
             growth=(len(gram),),
             gram=gram,
-            at_hand=self.at_hand,
         )
 
     def _rebuilt(self, X: Floats, counts: Floats, sums: Floats) -> ExactBelief:
@@ -184,11 +183,7 @@ class ExactBelief(BeliefBase):
 
     def _solved(self, X: Floats, known: KnownFeatures | None = None) -> Floats:
         """L⁻¹k(X), from the features at hand as far as they go."""
-        columns = None
-        if known is not None:
-            columns = known(X)
-        elif self.at_hand is not None:
-            columns = self.at_hand(self, X)
+        columns = None if known is None else known(X)
         if columns is None:
             return self.factor.solve(self._cast(self.kernel(self.points, X)))
         done = len(columns)

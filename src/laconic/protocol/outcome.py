@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from weakref import ref
 
-from laconic.beliefs import Belief
+from laconic.beliefs import Belief, KnownUnder
 from laconic.protocol.messages import Label
 from laconic.protocol.records import Record
 
@@ -27,11 +27,13 @@ def build_alone(topic: str, label: Label, build: Build) -> Any:
 class BuildOnce:
     """Builds each thing once for all members in this process: what is shared is pure, so that all get the same.
 
-    What no member has any more is not kept here either: a belief may be large.
+    What no member has any more is not kept here either: a belief may be large. ``features`` are those of points that
+    members have computed already, if the process keeps them.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, features: KnownUnder | None = None) -> None:
         self._newest: dict[str, tuple[Label, Callable[[], Any]]] = {}
+        self.features = features
 
     def __call__(self, topic: str, label: Label, build: Build) -> Any:
         """What was built last under the topic if it bears this label, and else what is built now."""
@@ -41,6 +43,11 @@ class BuildOnce:
             built = build(None if built is None else (known, built))
             self._newest[topic] = label, _found_while_used(built)
         return built
+
+
+def features_of(share: Share) -> KnownUnder | None:
+    """The features that whoever shares has at hand."""
+    return share.features if isinstance(share, BuildOnce) else None
 
 
 def _nothing() -> None:

@@ -12,7 +12,7 @@ from laconic.protocol.digests import Built, Held, Incoming
 from laconic.protocol.history import History
 from laconic.protocol.learner import Adoption, prepared
 from laconic.protocol.messages import Ask, Digested, Down, Install, Label, Merged, Newer, Payload
-from laconic.protocol.outcome import Share
+from laconic.protocol.outcome import Share, features_of
 from laconic.protocol.parcels import Libraries
 from laconic.protocol.phases import Member
 from laconic.protocol.plan import Plan
@@ -138,6 +138,7 @@ def _digested(bench: Bench, message: Digested, share: Share) -> Adopting:
         libraries=bench.libraries,
         wire=bench.plan.wire,
         share=shared,
+        features=features_of(share),
     )
     taken = digest.absorb(incoming)
     new = replace(taken, downloads=held.downloads + 1, lacked=None)

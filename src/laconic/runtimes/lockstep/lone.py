@@ -8,7 +8,7 @@ handed to the client when it has something to exchange, or waits for an answer: 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -46,9 +46,9 @@ class LoneFleet:
     def __init__(self, plan: Plan, *, clients: int, seed: int, recorder: Recorder) -> None:
         self._lines = Lines()  # of exact beliefs
         self._at_hand = AtHand(self._lines)
-        if isinstance(plan.belief, ExactBelief):
-            plan = replace(plan, belief=replace(plan.belief, at_hand=self._at_hand.columns))
-        self.network = Network(plan, clients=clients, seed=seed, ledger=recorder.ledger, strict=True)
+        self.network = Network(
+            plan, clients=clients, seed=seed, ledger=recorder.ledger, strict=True, features=self._at_hand.columns
+        )
         self.plan, self.clients, self.seed, self.recorder = plan, clients, seed, recorder
         self._alpha = _fixed_alpha(plan)
         self._unreported: dict[int, Unreported] = {number: Unreported([], []) for number in self.network.clients}
