@@ -13,9 +13,10 @@ conditioned on (see `laconic.tail`). Variances are in the paper's units, σ² = 
 
 from laconic.beliefs.contract import Belief, BeliefBase, View, chunks, variances
 from laconic.beliefs.embeddings import BlankEmbedding, Embedding, LinearEmbedding, NystromEmbedding
-from laconic.beliefs.exact import SLACK, SMALL_FACTOR, ExactBelief, KnownFeatures, KnownUnder
+from laconic.beliefs.exact import SLACK, SMALL_FACTOR, ExactBelief
 from laconic.beliefs.finite import FiniteBelief
 from laconic.beliefs.hashing import belief_hash
+from laconic.beliefs.learning import Learning
 from laconic.beliefs.precision import PRECISIONS, Precision, require_moderate, require_moderate_rewards
 from laconic.beliefs.reading import expect_bounded, expect_moderate, expect_shapes, whole
 from laconic.beliefs.sums import Statistics
@@ -30,8 +31,7 @@ __all__ = [
     "Embedding",
     "ExactBelief",
     "FiniteBelief",
-    "KnownFeatures",
-    "KnownUnder",
+    "Learning",
     "LinearEmbedding",
     "NystromEmbedding",
     "Precision",

@@ -30,8 +30,6 @@ SLACK = 1.25
 
 #: The features of the rows of X as far as somebody has them at hand, a column each; None when one is not known.
 KnownFeatures = Callable[[Floats], Floats | None]
-#: The same under a belief.
-KnownUnder = Callable[["ExactBelief", Floats], Floats | None]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from weakref import ref
 
-from laconic.beliefs import Belief, KnownUnder
+from laconic.beliefs import Belief, Learning
 from laconic.protocol.messages import Label
 from laconic.protocol.records import Record
 
@@ -27,13 +27,12 @@ def build_alone(topic: str, label: Label, build: Build) -> Any:
 class BuildOnce:
     """Builds each thing once for all members in this process: what is shared is pure, so that all get the same.
 
-    What no member has any more is not kept here either: a belief may be large. ``features`` are those of points that
-    members have computed already, if the process keeps them.
+    What no member has any more is not kept here either: a belief may be large.
     """
 
-    def __init__(self, *, features: KnownUnder | None = None) -> None:
+    def __init__(self, *, learning: Learning | None = None) -> None:
         self._newest: dict[str, tuple[Label, Callable[[], Any]]] = {}
-        self.features = features
+        self.learning = learning or Learning()
 
     def __call__(self, topic: str, label: Label, build: Build) -> Any:
         """What was built last under the topic if it bears this label, and else what is built now."""
@@ -45,9 +44,9 @@ class BuildOnce:
         return built
 
 
-def features_of(share: Share) -> KnownUnder | None:
-    """The features that whoever shares has at hand."""
-    return share.features if isinstance(share, BuildOnce) else None
+def learning_of(share: Share) -> Learning:
+    """How beliefs learn where this is shared."""
+    return share.learning if isinstance(share, BuildOnce) else Learning()
 
 
 def _nothing() -> None:

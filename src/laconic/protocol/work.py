@@ -12,7 +12,7 @@ from laconic.protocol.digests import Built, Held, Incoming
 from laconic.protocol.history import History
 from laconic.protocol.learner import Adoption, prepared
 from laconic.protocol.messages import Ask, Digested, Down, Install, Label, Merged, Newer, Payload
-from laconic.protocol.outcome import Share, features_of
+from laconic.protocol.outcome import Share, learning_of
 from laconic.protocol.parcels import Libraries
 from laconic.protocol.phases import Member
 from laconic.protocol.plan import Plan
@@ -138,12 +138,15 @@ def _digested(bench: Bench, message: Digested, share: Share) -> Adopting:
         libraries=bench.libraries,
         wire=bench.plan.wire,
         share=shared,
-        features=features_of(share),
+        learning=learning_of(share),
     )
     taken = digest.absorb(incoming)
     new = replace(taken, downloads=held.downloads + 1, lacked=None)
     belief = sound(new.built.belief)
-    adoption = prepared(belief, message.covered, history, view=taken.lacked, d_eff=new.d_eff, told=new.told)
+    lacked = taken.lacked
+    if lacked is None and len(incoming.lacked):
+        lacked = incoming.learning.view(belief, incoming.lacked)
+    adoption = prepared(belief, message.covered, history, view=lacked, d_eff=new.d_eff, told=new.told)
     adopted = Adopted(held=label, covered=message.covered, clients=message.clients)
     return Adopting(adoption, adopted, held=new)
 

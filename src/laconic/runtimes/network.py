@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from laconic.beliefs import Belief, KnownUnder
+from laconic.beliefs import Belief, Learning
 from laconic.errors import LaconicError
 from laconic.protocol.client import Client
 from laconic.protocol.codec import Codec
@@ -45,8 +45,8 @@ class Network:
 
     Work is done as soon as it is owed, but for members who are ``slow``. ``share`` is False where each member is to do
     its own work, as in processes of their own; with ``keep`` all records are kept, in memory. In a ``strict`` one work
-    that fails raises, where a member would otherwise give up its link and greet anew. ``features`` are those of points
-    that whoever drives it has at hand.
+    that fails raises, where a member would otherwise give up its link and greet anew. ``learning`` is how
+    beliefs learn in it.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Network:
         keep: bool = False,
         patience: Patience | None = None,
         strict: bool = False,
-        features: KnownUnder | None = None,
+        learning: Learning | None = None,
     ) -> None:
         numbers = list(range(clients) if isinstance(clients, int) else clients)
         self.plan, self.seed, self.keep, self.strict = plan, seed, keep, strict
@@ -83,7 +83,7 @@ class Network:
         self._arrived: deque[tuple[Direction, int]] = deque()  # which queues got a message, in that order
         self._codec = Codec(plan)
         self._delivery = delivery or Delivery()
-        self._share = BuildOnce(features=features) if share else None
+        self._share = BuildOnce(learning=learning) if share else None
         self._points = PointTable(plan.belief.dim) if share else None
         for number in numbers:
             self.add(number, clients=len(numbers))

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from laconic.arrays import Bools, Floats
-from laconic.beliefs import Belief, ExactBelief, View, expect_bounded
+from laconic.beliefs import Belief, Learning, expect_bounded
 from laconic.errors import RemoteProtocolError
 from laconic.protocol import parcels
 from laconic.protocol.digests.digest import Addressed, Built, Digest, Held, Incoming, Reader
@@ -76,7 +76,7 @@ class AllPoints(Digest):
 
     def absorb(self, incoming: Incoming) -> Held:
         built, library = read_raw(incoming, base=incoming.held.built)
-        return Held(incoming.message.version, built, library, lacked=lacked_in(incoming, built.belief))
+        return Held(number=incoming.message.version, built=built, library=library)
 
 
 def raw_parcel(log: History, first: int, last: int, reader: Reader) -> tuple[Payload, parcels.Libraries]:
@@ -101,27 +101,17 @@ def read_raw(incoming: Incoming, *, base: Built) -> tuple[Built, Library]:
     expect_bounded({"points": others, "rewards": rewards})
     X, y = _completed(others, rewards, records, incoming.own, length=message.length - base.length)
     library = incoming.libraries.sent_down(others).down if wire.by_reference else incoming.libraries.down
-    return incoming.share("points", partial(_extended, incoming, base, X, y)), library
+    return incoming.share("points", partial(_extended, incoming.learning, base, X, y)), library
 
 
-def lacked_in(incoming: Incoming, belief: Belief) -> View | None:
-    """What an exact belief says of own points that it lacks, where others in this process have their features."""
-    known = incoming.known(belief)
-    if known is None or len(incoming.lacked) == 0:
-        return None
-    assert isinstance(belief, ExactBelief)
-    return belief.view(incoming.lacked, known=known)
-
-
-def _extended(incoming: Incoming, base: Built, X: Floats, y: Floats, newest: Built | None) -> Built:
+def _extended(learning: Learning, base: Built, X: Floats, y: Floats, newest: Built | None) -> Built:
     """The belief with these observations after those of the base, of which the newest one has some already."""
     length = base.length + len(y)
     start = newest if newest is not None and base.length <= newest.length <= length else base
     X, y = X[start.length - base.length :], y[start.length - base.length :]
     if len(y) == 0:
         return start
-    known, belief = incoming.known(start.belief), start.belief
-    longer = belief.extended(X, y, known=known) if isinstance(belief, ExactBelief) else belief.extended(X, y)
+    longer = learning.extended(start.belief, X, y)
     return Built(longer, mark=int(chained(start.mark, X, y)[-1]), length=length)
 
 

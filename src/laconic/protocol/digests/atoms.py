@@ -18,7 +18,7 @@ from laconic.atoms import Certificate, Fallback, Recipe, Reference, Version, bel
 from laconic.beliefs import Belief, View
 from laconic.errors import InputError, KernelError, RemoteProtocolError
 from laconic.protocol import parcels
-from laconic.protocol.digests.all_points import RAW, lacked_in, raw_parcel, read_raw
+from laconic.protocol.digests.all_points import RAW, raw_parcel, read_raw
 from laconic.protocol.digests.digest import Addressed, Built, Digest, Held, Incoming, Reader
 from laconic.protocol.history import History
 from laconic.protocol.messages import Payload
@@ -209,8 +209,7 @@ class Atoms(Digest):
         exact = held if held.atoms is None else Held.blank(incoming.template)
         built, library = read_raw(incoming, base=exact.built)
         facts = _read_facts(incoming.message.payload)
-        lacked = lacked_in(incoming, built.belief)
-        return Held(incoming.message.version, built, library, d_eff=facts.d_eff, lacked=lacked)
+        return Held(incoming.message.version, built, library, d_eff=facts.d_eff)
 
     def _version(self, incoming: Incoming) -> Held:
         message, held, wire = incoming.message, incoming.held, incoming.wire

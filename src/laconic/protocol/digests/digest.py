@@ -6,12 +6,11 @@ Points go up into a log, in order of arrival. build (server, slow) → address (
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from laconic.arrays import Floats, Ints
-from laconic.beliefs import Belief, ExactBelief, KnownFeatures, KnownUnder, View
+from laconic.beliefs import Belief, Learning, View
 from laconic.errors import LocalProtocolError
 from laconic.exploration import Told
 from laconic.protocol.history import History
@@ -94,13 +93,7 @@ class Incoming:
     libraries: Libraries
     wire: Wire
     share: ShareBuilt
-    features: KnownUnder | None = None  # of points, as far as others in this process have them
-
-    def known(self, belief: Belief) -> KnownFeatures | None:
-        """The features under a belief that others have."""
-        if self.features is None or not isinstance(belief, ExactBelief):
-            return None
-        return partial(self.features, belief)
+    learning: Learning = field(default_factory=Learning)
 
 
 class Digest:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 
 from laconic.arrays import Floats
-from laconic.beliefs import ExactBelief
+from laconic.beliefs import Belief, ExactBelief, Learning, View
 from laconic.growing import keys
 from laconic.runtimes.lockstep.continuing import continues
 from laconic.runtimes.lockstep.shadow import Prefixes, Shadow
@@ -95,7 +96,7 @@ class Lines:
         return len(self._lines) - 1
 
 
-class AtHand:
+class AtHand(Learning):
     """The features that tails have of their points, so that beliefs that learn these need not compute them again."""
 
     def __init__(self, lines: Lines) -> None:
@@ -109,6 +110,16 @@ class AtHand:
     def note(self, belief: ExactBelief, points: Floats, features: Floats) -> None:
         """Keep a belief's features of some points, a row each."""
         self._known |= {identity: (belief, row) for identity, row in zip(keys(points), features, strict=True)}
+
+    def extended(self, belief: Belief, X: Floats, y: Floats) -> Belief:
+        if not isinstance(belief, ExactBelief):
+            return super().extended(belief, X, y)
+        return belief.extended(X, y, known=partial(self.columns, belief))
+
+    def view(self, belief: Belief, X: Floats) -> View:
+        if not isinstance(belief, ExactBelief):
+            return super().view(belief, X)
+        return belief.view(X, known=partial(self.columns, belief))
 
     def columns(self, belief: ExactBelief, X: Floats) -> Floats | None:
         """The first features of the rows of X under a belief, a column each; None when one of them is not known."""

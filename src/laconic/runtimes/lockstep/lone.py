@@ -47,7 +47,7 @@ class LoneFleet:
         self._lines = Lines()  # of exact beliefs
         self._at_hand = AtHand(self._lines)
         self.network = Network(
-            plan, clients=clients, seed=seed, ledger=recorder.ledger, strict=True, features=self._at_hand.columns
+            plan, clients=clients, seed=seed, ledger=recorder.ledger, strict=True, learning=self._at_hand
         )
         self.plan, self.clients, self.seed, self.recorder = plan, clients, seed, recorder
         self._alpha = _fixed_alpha(plan)
