@@ -222,6 +222,7 @@ def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
         ("", "missing required field"),
         ('address = "a:1"\nname = "a"\nstate = "a.db"\nlisten = "0.0.0.0:1"', "only this machine"),
         ('address = "a:1"\nname = "a"\nstate = "a.db"\nlisten = "unix:a"\ncolour = 1', "colour"),
+        ('address = "a:1"\nname = "a"\nstate = "a.db"\nlisten = "unix:a"', r"no \[tls\].*insecure = true at the top"),
     ):
         file.write_text(text)
         with pytest.raises(InputError, match=words):

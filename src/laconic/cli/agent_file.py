@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from laconic.cli.federation import TLSFiles, tls_of
+from laconic.cli.federation import TLSFiles, require_tls, tls_of
 from laconic.experiments.config import read_toml
 from laconic.experiments.parts import algorithm_from
 from laconic.runtimes.service.agent import WEEK, Agent
@@ -69,4 +69,5 @@ def read_agent(path: Path) -> AgentSettings:
     """The agent in a TOML file; refused with advice where it makes no sense."""
     settings = AgentSettings(read_toml(path, AgentFile), folder=path.absolute().parent)
     require_listen(settings.file.listen)
+    require_tls(path, settings.file.tls, insecure=settings.file.insecure)
     return settings

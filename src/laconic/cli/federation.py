@@ -96,11 +96,23 @@ def tls_of(files: TLSFiles | None, *, folder: Path) -> TLS | None:
     return TLS(authority=folder / files.authority, certificate=folder / files.certificate, key=folder / files.key)
 
 
+def require_tls(path: Path, files: TLSFiles | None, *, insecure: bool) -> None:
+    """A file that has certificates, or says that plaintext is wanted, and not both."""
+    if files is None and not insecure:
+        raise InputError(
+            f"{path} has no [tls]; give authority, certificate and key there (`laconic certs` makes them), or "
+            "insecure = true at the top of the file to talk in plaintext on this machine"
+        )
+    if files is not None and insecure:
+        raise InputError(f"{path} has [tls] and insecure = true, which exclude each other; leave one out")
+
+
 def read_federation(path: Path) -> Federation:
     """The federation in a TOML file; refused with advice where it makes no sense."""
     file = read_toml(path, FederationFile)
     if file.dim < 1:
         raise InputError(f"{path}: dim is {file.dim}; give the number of features of an arm, as in dim = 20")
+    require_tls(path, file.tls, insecure=file.insecure)
     federation = Federation(file, folder=path.absolute().parent, algorithm=algorithm_from(file.algorithm))
     _ = federation.serving  # refused now, with all that is wrong with it
     return federation
