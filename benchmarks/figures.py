@@ -1,7 +1,7 @@
 """``python -m benchmarks.figures NAME``: the runs behind single figures of the documentation, a line each.
 
-Regret and bytes are means over seeds, also as a ratio to the line above all others, with the standard error of the
-ratio of regrets over paired seeds.
+Regret and bytes are means over seeds, also as a ratio to the first line of the same problem and sizes, with the
+standard error of the ratio of regrets over paired seeds.
 """
 
 from __future__ import annotations
@@ -71,15 +71,28 @@ class Played:
     bytes: np.ndarray
     cpu: float
 
-    def cells(self, first: Played) -> tuple[str, ...]:
-        """The line of the table, beside the first one."""
+    def cells(self, first: Played | None) -> tuple[str, ...]:
+        """The line of the table, beside the first one that it may be compared with."""
         mean, line = float(self.bytes.mean()), self.line
-        of_client = mean / line.clients
+        of_client, regret, sent = mean / line.clients, NOTHING, NOTHING
+        if first is not None:
+            regret = beside(self.regret, first.regret)
+            sent = f"{mean / first.bytes.mean():.3f}" if first.bytes.any() else NOTHING
         return (
-            *(line.name, number(float(self.regret.mean())), beside(self.regret, first.regret)),
-            *(amount(mean, unit="B"), f"{mean / first.bytes.mean():.3f}" if first.bytes.any() else NOTHING),
+            *(line.name, number(float(self.regret.mean())), regret, amount(mean, unit="B"), sent),
             *(f"{1000 * of_client / line.rounds:,.0f}", f"{of_client / line.rounds**0.5:.0f}", f"{self.cpu:.2f}"),
         )
+
+
+def rows(found: list[Played]) -> tuple[tuple[str, ...], ...]:
+    """The table: each line beside the first of the same problem and sizes, which itself is beside none."""
+    first: dict[object, Played] = {}
+    cells = []
+    for each in found:
+        line = each.line
+        earlier = first.setdefault((line.problem, line.clients, line.rounds), each)
+        cells.append(each.cells(None if earlier is each else earlier))
+    return tuple(cells)
 
 
 def beside(mine: np.ndarray, other: np.ndarray) -> str:
@@ -211,8 +224,8 @@ def approx() -> Iterator[Line]:
         "magic": Magic(),
         "mushroom": Mushroom(),
         "shuttle": Shuttle(),
+        "cosine": Cosine(),
     }
-    problems["cosine"] = Cosine()
     for name, problem in problems.items():
         rounds, seeds = defaults.rounds(name), TUNING[: 2 if name == "cosine" else 3]
         for D in (2.0, 10.0):
@@ -242,7 +255,7 @@ def main(name: Annotated[str, typer.Argument(help=f"One of {', '.join(SETS)}.")]
     if name not in SETS:
         raise typer.BadParameter(f"nothing is called {name!r}; there are {', '.join(SETS)}")
     found = [played(line) for line in SETS[name]()]
-    typer.echo(Table(HEADERS, rows=tuple(each.cells(found[0]) for each in found)).text(width=120))
+    typer.echo(Table(HEADERS, rows=rows(found)).text(width=120))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from benchmarks import against, alike
 from benchmarks.__main__ import app
 from benchmarks.blas import factor, gaussian, solve
 from benchmarks.cases import ScheduleFloor
-from benchmarks.figures import HEADERS, SETS, beside, played
+from benchmarks.figures import HEADERS, SETS, Played, beside, played, rows
 from benchmarks.floor import Product, Solve, round_work, sync_work
 from benchmarks.result import Result, Target
 from benchmarks.schedule import schedule_of
@@ -31,6 +31,8 @@ from laconic import (
     Problem,
     run,
 )
+from laconic.report.table import NOTHING
+from tests.datasets.samples import REAL, needs_real_data
 
 ALGORITHMS = [DisKernelUCB(), OneKernelUCB(), NKernelUCB(), ApproxDisKernelUCB(D=1.0)]
 
@@ -182,14 +184,28 @@ def test_a_commit_that_git_does_not_have_is_refused() -> None:
     assert "nonsense" in answer.output
 
 
-@pytest.mark.parametrize("name", SETS)
-def test_the_runs_behind_a_figure_of_the_documentation_play_at_toy_size(name: str) -> None:
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=needs_real_data if name == "approx" else ()) for name in SETS]
+)
+def test_the_runs_behind_a_figure_of_the_documentation_play_at_toy_size(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if REAL is not None:
+        monkeypatch.setenv("LACONIC_DATA", str(REAL))
     lines = [replace(line, clients=2, rounds=3, seeds=range(2)) for line in SETS[name]()]
     found = [played(line) for line in lines]
     assert len({line.name for line in lines}) == len(lines)
-    for each in found:
-        assert len(each.cells(found[0])) == len(HEADERS)
+    for each, row in zip(found, rows(found), strict=True):
+        assert len(row) == len(HEADERS)
         assert len(each.regret) == 2
+
+
+def test_a_line_is_compared_with_the_first_of_its_own_problem_and_sizes() -> None:
+    first, other, large = (
+        Played(replace(line, clients=clients), np.array([regret]), np.array([100]), cpu=1.0)
+        for line, clients, regret in zip(SETS["float32"](), (2, 2, 9), (10.0, 20.0, 30.0), strict=False)
+    )
+    assert [row[2] for row in rows([first, other, large])] == [NOTHING, "2.000", NOTHING]
 
 
 def test_a_ratio_of_paired_seeds_has_the_error_of_its_differences() -> None:

@@ -103,4 +103,5 @@ def test_ctrl_c_leaves_the_finished_runs_saved_and_exits_with_130(tmp_path: Path
     assert "Traceback" not in err
     saved = Results.from_parquet(tmp_path / "results.parquet")
     assert len(saved.rows) >= 1
-    assert f"stopped; {len(saved.rows)} run" in out
+    runs = "1 run" if len(saved.rows) == 1 else f"{len(saved.rows)} runs"
+    assert f"stopped; {runs} had finished" in out

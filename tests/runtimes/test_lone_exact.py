@@ -257,6 +257,32 @@ def test_features_at_hand_are_the_first_ones_under_every_belief_that_went_on() -
     assert hand.columns(beliefs[2], X) is None
 
 
+def test_beliefs_that_learn_points_at_hand_are_those_that_learn_them_anew() -> None:
+    _, beliefs = line_of(140, 20)
+    X, y = np.random.default_rng(7).normal(size=(3, 3)), np.array([1.0, -1.0, 0.5])
+    hand = AtHand(Lines())
+    hand.note(beliefs[0], X, features_of(beliefs[0], X))
+    grown_by_hand, anew = hand.extended(beliefs[1], X, y), beliefs[1].extended(X, y)
+    assert isinstance(grown_by_hand, ExactBelief)
+    np.testing.assert_allclose(grown_by_hand.weights, anew.weights)
+    np.testing.assert_allclose(hand.view(beliefs[1], X).features, beliefs[1].view(X).features)
+
+
+def test_what_tails_know_of_their_points_is_used_when_a_download_brings_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[bool] = []
+    columns = AtHand.columns
+
+    def counted(self: AtHand, belief: ExactBelief, X: Floats) -> Floats | None:
+        found = columns(self, belief, X)
+        used.append(found is not None)
+        return found
+
+    monkeypatch.setattr(AtHand, "columns", counted)
+    with eager_to_be_lazy():
+        run(DisKernelUCB(Gaussian(0.5), D=0.3, lam=0.1, together=False), Cosine(dim=3), clients=4, rounds=12, seed=0)
+    assert any(used)
+
+
 def test_features_under_a_factor_that_was_made_anew_are_not_taken_for_those_of_another() -> None:
     old, X = belief_of(140), np.random.default_rng(7).normal(size=(2, 3))
     anew = grown(belief_of(140, seed=1), 20, seed=2)

@@ -103,7 +103,7 @@ def test_a_lazy_look_bounds_variances_and_knows_those_that_are_asked_for() -> No
 @given(
     alpha=st.sampled_from([0.0, 0.1, 1.0, 5.0]),
     masked=st.booleans(),
-    tie=st.sampled_from([1e-10, 1e-4]),
+    tie=st.sampled_from([1e-10, 0.1]),  # the larger one so that ties come about
     equal=st.booleans(),
     seed=st.integers(0, 10_000),
 )
@@ -128,13 +128,15 @@ def test_arms_that_are_left_at_a_bound_change_neither_the_choice_nor_a_tie(
     sight = sight_of(belief)
     turn(tails, sight)
     mean, variance = scored(tails, sight.look(arms.reshape(-1, 3), lazily=True), Bound(alpha, tie=tie, there=there))
-    whole = [tail.predict(belief.view(each)) for tail, each in zip(tails, arms, strict=True)]
-    expected = np.array([one for one, _ in whole]), np.array([other for _, other in whole])
+    looks = [sight.look(each) for each in arms]
+    expected = (
+        np.array([look.mean + look.numbers @ tail.lean for tail, look in zip(tails, looks, strict=True)]),
+        np.array([tail.left(look.numbers, look.upper) for tail, look in zip(tails, looks, strict=True)]),
+    )
     assert_allclose(mean, expected[0], atol=1e-8)
     assert (variance >= expected[1] - 1e-8).all()
     mine, theirs = (
-        tied_with_best(mu, alpha * np.sqrt(left), tie=max(tie, 1e-7), there=there)
-        for mu, left in ((mean, variance), expected)
+        tied_with_best(mu, alpha * np.sqrt(left), tie=tie, there=there) for mu, left in ((mean, variance), expected)
     )
     assert_array_equal(mine, theirs)
 
@@ -155,3 +157,24 @@ def test_only_beliefs_on_a_dictionary_in_double_precision_are_multiplied_out() -
     assert isinstance(sight_of(FiniteBelief.empty(embedding=embedding, lam=1.0)), Plain)
     assert isinstance(sight_of(plain()), Plain)
     assert isinstance(sight_of(BELIEFS["gaussian"]), Folded)
+
+
+def test_an_arm_that_is_not_there_neither_wins_nor_is_looked_at() -> None:
+    bound = Bound(1.0, tie=1e-10, there=np.array([[False, True, True]]))
+    assert bound.open(np.array([[9.0, 1.0, 0.9]]), np.array([[1.0, 0.04, 0.04]])).tolist() == [[False, True, True]]
+
+
+def test_where_one_arm_alone_may_win_none_is_looked_at() -> None:
+    bound = Bound(1.0, tie=1e-10, there=None)
+    assert not bound.open(np.array([[1.0, 0.5, -3.0]]), np.array([[0.01, 0.01, 0.01]])).any()
+
+
+def test_the_arm_by_whose_size_ties_are_measured_is_looked_at_too() -> None:
+    bound = Bound(1.0, tie=1e-10, there=None)
+    assert bound.open(np.array([[1.0, 0.95, -3.0, 0.0]]), np.full((1, 4), 0.01)).tolist() == [[True, True, True, False]]
+
+
+def test_an_arm_that_may_tie_with_the_best_is_looked_at() -> None:
+    mean, variance = np.array([[1.0, 0.95, 0.6]]), np.zeros((1, 3))
+    assert Bound(0.0, tie=0.1, there=None).open(mean, variance).tolist() == [[True, True, False]]
+    assert not Bound(0.0, tie=1e-10, there=None).open(mean, variance).any()

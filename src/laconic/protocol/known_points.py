@@ -111,13 +111,12 @@ class Library:
             return self
         numbers = self.table.added(keys(X))
         largest = -1 if self.size == 0 else int((self.numbers if self.order is None else self.order.numbers)[-1])
-        are_new = int(numbers.min()) > largest
-        fresh = (numbers if are_new else numbers[self.places_of(numbers) < 0]).tolist()
+        fresh = (numbers if int(numbers.min()) > largest else numbers[self.places_of(numbers) < 0]).tolist()
         if not fresh:
             return self
         new = list(dict.fromkeys(fresh))
         longer = np.concatenate([self.numbers, np.array(new, dtype=np.int32)])
-        rises = self.order is None and are_new and all(one < other for one, other in pairwise(new))
+        rises = self.order is None and all(one < other for one, other in pairwise([largest, *new]))
         return Library(self.table, longer, None if rises else Order.of(longer))
 
     def first(self, count: int) -> Library:

@@ -46,7 +46,7 @@ class Network:
     Work is done as soon as it is owed, but for members who are ``slow``. ``share`` is False where each member is to do
     its own work, as in processes of their own; with ``keep`` all records are kept, in memory. In a ``strict`` one work
     that fails raises, where a member would otherwise give up its link and greet anew. ``learning`` is how
-    beliefs learn in it.
+    beliefs learn where work is shared.
     """
 
     def __init__(

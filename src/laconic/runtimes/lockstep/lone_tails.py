@@ -15,7 +15,7 @@ from laconic.tail import News, Tail, and_one
 
 #: Rows are turned into as many as there are coordinates when there are twice as many and some more.
 SPARE_ROWS = 32
-#: Rounding may move an index by this much, relative to the largest.
+#: An arm is left at a bound only if that is this much below the best, relative to the largest: rounding moves less.
 ROUNDING = 1e-9
 
 
@@ -129,7 +129,7 @@ class QuickTail(Noted):
 
 
 def turn(tails: list[QuickTail], sight: Sight) -> None:
-    """Turn all rows of tails on one belief, so that they may be `seen` by its sight."""
+    """Turn all rows of tails on one belief, so that the numbers of its sight's looks may be multiplied with them."""
     fresh = [tail.unturned for tail in tails]
     turned, last = sight.turned(np.concatenate(fresh)), 0
     for tail, rows in zip(tails, fresh, strict=True):
@@ -170,10 +170,10 @@ class Bound(NamedTuple):
         Where one arm alone may have the best index it has, and nothing is open.
         """
         width, size = self.alpha * np.sqrt(variance), np.abs(mean)
-        some, sizes = mean, size
+        some, sizes, there = mean, size, True if self.there is None else self.there
         if self.there is not None:
-            some, sizes = np.where(self.there, mean, -np.inf), np.where(self.there, size, 0.0)
+            some, sizes = np.where(there, mean, -np.inf), np.where(there, size, 0.0)
         margin = (self.tie + ROUNDING) * (size + width).max(axis=1, keepdims=True)
-        wins = mean + width >= some.max(axis=1, keepdims=True) - margin
-        several = np.count_nonzero(wins if self.there is None else wins & self.there, axis=1, keepdims=True) > 1
-        return np.asarray(several & (wins | (size + width >= sizes.max(axis=1, keepdims=True) - margin)))
+        wins = (mean + width >= some.max(axis=1, keepdims=True) - margin) & there
+        largest = (size + width >= sizes.max(axis=1, keepdims=True) - margin) & there
+        return np.asarray((wins | largest) & (np.count_nonzero(wins, axis=1, keepdims=True) > 1))
