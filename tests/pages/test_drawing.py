@@ -61,7 +61,7 @@ def test_lines_and_dots_are_explained_below_the_figure() -> None:
     drawings = draw(panel(*rows))
     notes = [each.note for each in drawings.main if each.note]
     assert len(notes) == 1
-    for word in ("Each dot", "Filled dots", "non-dominated", "Hollow", "broken line", "level", "Large dots"):
+    for word in ("Each dot", "Filled dots", "non-dominated", "Hollow", "broken line", "horizontal line", "Large dots"):
         assert word in notes[0]
     assert drawings.bytes is not None
     assert "The broken line" in drawings.bytes.label

@@ -98,6 +98,11 @@ WORDS = st.text(alphabet="abcdef0123", min_size=1, max_size=14)
 LABELS = st.lists(WORDS, min_size=1, max_size=4).map(" ".join)
 
 
+def test_the_first_column_makes_room_for_the_widest_of_the_others() -> None:
+    rows = (("0", "0", "0" * 14), ("0", "0" * 8, "0"), ("0000 0000 00000", "0", "0"))
+    assert max(map(len, Table(("0", "0", "d"), rows=rows).text(width=30).splitlines())) <= 30
+
+
 @given(st.data(), st.integers(1, 6), st.integers(1, 4), st.integers(24, 90))
 def test_no_line_is_too_long_no_word_is_split_and_no_cell_is_lost(
     data: st.DataObject, columns: int, rows: int, width: int

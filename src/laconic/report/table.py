@@ -33,7 +33,8 @@ class Table:
     def fitted(self, width: int = WIDTH, *, gap: int = GAP) -> tuple[Table, ...]:
         """The same as one table that fits, or as several below each other."""
         word = _longest_word(self._column(0))
-        least = max(width // 2, word)  # of the first column, if its words have to go below each other
+        beside = max(self._widths()[1:], default=0)  # the widest of the others, which never shares a table with less
+        least = max(min(width // 2, width - gap - beside), word)  # of the first, if its words go below each other
         kept = self._with_room(width, least=least, gap=gap)
         left = width - (kept._width(gap) - kept._widths()[0])
         return kept._first_wrapped(left if left >= word else least)._split(width, gap=gap)
