@@ -1,6 +1,7 @@
 """The tables are the mechanism: every pair of a state and an event moves as they say, or changes nothing."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 from typing import get_args
 
@@ -35,7 +36,7 @@ from laconic.protocol.messages import (
 )
 from laconic.protocol.outcome import Outcome, Work
 from laconic.protocol.server import SERVER_TRANSITIONS, Done, Heard, Lost, Server, ServerState, Tick
-from laconic.protocol.session import TRANSITIONS, Adopted, ClientState, Local, OwnSync, stepped
+from laconic.protocol.session import TRANSITIONS, Adopted, ClientState, Local, OwnSync, stale, stepped
 from laconic.protocol.together import as_payload
 from laconic.runtimes.network import SERVER
 from tests.protocol.federation import APPROX, DIS, LONE, Federation, snapshot
@@ -250,6 +251,28 @@ def test_a_reward_is_taken_once_in_every_state(state: ClientState) -> None:
     with pytest.raises(UnknownDecision, match="report a reward once"):
         client.observe(decision, 1.0)
     assert snapshot(client) == before
+
+
+@pytest.mark.parametrize(
+    ("life", "base", "version", "taken"),
+    [
+        ("this", 3, 1, False),  # its base was the third of a life before
+        ("this", 2, 3, False),
+        ("this", 3, 3, True),  # more points of the same version, or all of it anew
+        ("this", 3, 4, True),
+        ("before", 3, 1, True),  # the server lost later ones
+    ],
+)
+def test_a_digest_never_takes_a_client_back_within_one_life_of_its_server(
+    life: str, base: int, version: int, *, taken: bool
+) -> None:
+    _, client = client_in(ClientState.IDLE, LONE)
+    term = client.session.term if life == "this" else client.session.term + 1
+    session = replace(client.session, held=Label(term, 3))
+    message = Digested(
+        base=base, version=version, covered=0, clients=3, length=3, raw=True, payload=Payload(), whole=True
+    )
+    assert (stale(session, message) is None) is taken
 
 
 def test_work_that_is_no_longer_owed_changes_nothing() -> None:

@@ -515,9 +515,13 @@ def stale(s: Session, message: Down) -> str | None:
 
 def _stale_belief(s: Session, message: Newer | Digested) -> str | None:
     # What takes the place of the belief held is taken whatever its number: the server may have lost later ones.
-    held: Label | int = s.held if isinstance(message, Newer) else s.held.number
-    label = message.epoch if isinstance(message, Newer) else Label(s.term, message.version)
-    if message.base != held and label.term == s.held.term and label.number <= s.held.number:
+    if isinstance(message, Newer):
+        label, replaces = message.epoch, message.base == s.held
+    else:
+        # The number of its base may be that of another term's belief, but no server goes back within a term.
+        label = Label(s.term, message.version)
+        replaces = message.base == s.held.number <= message.version
+    if not replaces and label.term == s.held.term and label.number <= s.held.number:
         return f"a belief of {label.number}, and that of {s.held.number} is held"
     return None
 
