@@ -85,6 +85,48 @@ def test_reproduce_of_nothing_that_is_here_is_a_mistake_and_leaves_no_report(tmp
     assert not (tmp_path / "out" / "report.html").exists()
 
 
+@pytest.fixture
+def tuned(small_paper: None, tmp_path: Path) -> Path:
+    """What a run of the small paper leaves for others to be tuned by."""
+    results = conduct([library.read_paper("small").figures[0]], out=tmp_path / "runs", engine=Here()).panels[0].results
+    (tmp_path / "tuned" / "results").mkdir(parents=True)
+    results.to_parquet(tmp_path / "tuned" / "results" / "figure-1-cosine.parquet")
+    return tmp_path / "tuned"
+
+
+def test_reproduce_runs_only_what_did_best_in_another_folder(tuned: Path, tmp_path: Path) -> None:
+    rows = Results.from_parquet(tuned / "results" / "figure-1-cosine.parquet").tuned("regret").rows
+    out = tmp_path / "out"
+    done = CliRunner().invoke(app, ["reproduce", "small", "--tuned-in", str(tuned), "--out", str(out), "-j", "1", "-q"])
+    assert done.exit_code == 0, done.output
+    assert "no results of them: magic" in done.stderr
+    assert {(row.algorithm, *row.params.items()) for row in rows_in(out)} == {
+        (row.algorithm, *row.params.items()) for row in rows
+    }
+    assert {path.name for path in (out / "results").iterdir()} == {"figure-1-cosine.parquet"}
+    assert "--tuned-in ANOTHER" in (out / "report.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--tuned-in", "{}/none"], "none holds no results"),
+        (["--tuned-in", "{}/out"], "try another --out"),
+        (["--tuned-in", "{}/tuned", "--only", "cosine,magic"], "has no results of magic; try"),
+        (["--tuned-in", "{}/empty"], "has no results of cosine, magic; try"),
+        (["--tuned-in", "{}/tuned", "--profile", "other"], "they have other settings of it"),
+    ],
+)
+@pytest.mark.usefixtures("tuned")
+def test_a_folder_to_be_tuned_by_that_does_not_serve_is_refused(tmp_path: Path, given: list[str], said: str) -> None:
+    (tmp_path / "empty" / "results").mkdir(parents=True)
+    (tmp_path / "papers" / "small.toml").write_text(f'{PAPER}[profiles.other]\nabout = ""\ngrid = {{ lam = [3.0] }}\n')
+    places = [each.format(tmp_path) for each in given]
+    done = CliRunner().invoke(app, ["reproduce", "small", "-q", "--out", str(tmp_path / "out"), *places])
+    assert said in str(done.exception)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.usefixtures("small_paper")
 def test_reproduce_prints_json_and_nothing_else(tmp_path: Path) -> None:
     done = CliRunner().invoke(

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from laconic.cli import options, sweep
+from laconic.cli.aside import aside
+
+if TYPE_CHECKING:
+    from laconic.papers.library import Paper
 
 PROFILE = "quick"
 
@@ -38,6 +42,17 @@ def reproduce(
         typer.Option(
             metavar="NAMES",
             help="Problems to run, comma separated. [dim]\\[default: all][/]",
+            show_default=False,
+        ),
+    ] = None,
+    tuned_in: Annotated[
+        Path | None,
+        typer.Option(
+            "--tuned-in",
+            metavar="DIR",
+            **options.named(),
+            help="Run each algorithm only at the setting that did best in this folder, which an earlier "
+            "[bold]reproduce[/] has written: no grid and no sensitivity study.",
             show_default=False,
         ),
     ] = None,
@@ -72,6 +87,10 @@ def reproduce(
     chosen = found.under(profile).only(wanted)
     some = f" --only {','.join(wanted)}" if wanted else ""
     folder = out or Path(f"{found.name}-{profile.strip().lower()}")
+    if tuned_in is not None:
+        _require_another(folder, tuned_in)
+        chosen = _tuned(chosen, tuned_in, all_of_it=bool(wanted))
+        some = f"{some} --tuned-in ANOTHER"
     subject = Subject(
         title=found.file.title,
         about=f"{found.file.authors}. {found.file.venue}",
@@ -83,3 +102,31 @@ def reproduce(
         folder, jobs=jobs, engine=engine, address=address, as_json=as_json, quiet=quiet, beyond_memory=beyond_memory
     )
     sweeping.run(chosen.figures, subject=subject)
+
+
+def _require_another(folder: Path, tuned_in: Path) -> None:
+    """What was tuned on must not be replaced by the few runs that it led to."""
+    from laconic.errors import InputError
+
+    if folder.resolve() == tuned_in.resolve():
+        raise InputError(
+            f"--tuned-in: {tuned_in} is where the results would go, in place of its own; try another --out"
+        )
+
+
+def _tuned(paper: Paper, folder: Path, *, all_of_it: bool) -> Paper:
+    """The figures at the settings that did best in a folder; those that are not there are left out, and named."""
+    from laconic.errors import InputError
+    from laconic.pages.output import results_in
+
+    tuned = paper.tuned_by(results_in(folder))
+    there = {each.name for each in tuned.figures}
+    lacking = [str(each.file.problem["name"]) for each in paper.figures if each.name not in there]
+    if lacking and (all_of_it or not there):
+        raise InputError(
+            f"--tuned-in: {folder} has no results of {', '.join(lacking)}; "
+            f"try laconic reproduce {paper.name} --profile half --only {','.join(lacking)} --out {folder} first"
+        )
+    if lacking:
+        aside(f"not run, as {folder} has no results of them: {', '.join(lacking)}")
+    return tuned

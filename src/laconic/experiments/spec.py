@@ -22,6 +22,8 @@ from laconic.experiments.compare import prepare
 from laconic.experiments.config import ConfigFile, Experiment, problem_table, read_experiment, to_text
 from laconic.experiments.grid import expand, params
 from laconic.experiments.parts import algorithm_from, has_param, name_of, problem_from, to_table, with_param
+from laconic.experiments.results import Group, Results
+from laconic.experiments.tuning import best_of
 
 RUNTIME = "lockstep"
 SEEDS = 3
@@ -77,6 +79,12 @@ class Spec:
         given["rehearsal"] = profile.rehearsal
         return Spec(self.name, file=msgspec.structs.replace(self.file, **given), grid=profile.grid)
 
+    def tuned_by(self, results: Results) -> Spec:
+        """The same experiment with each algorithm at its best setting of these results, and nothing else."""
+        best = best_of(results)
+        tables = [_tuned(each, best, where=self.name) for each in self.algorithms]
+        return Spec(self.name, file=msgspec.structs.replace(self.file, algorithms=tables, sensitivity=[]))
+
     @cached_property
     def algorithms(self) -> tuple[Algorithm, ...]:
         """The algorithms, grids inside; the file's tables are read here and nowhere else."""
@@ -122,6 +130,19 @@ def read_spec(path: str | PathLike[str]) -> Spec:
     spec = Spec(Path(path).stem, file=read_experiment(path, SpecFile))
     spec.sensitivity()  # refused now rather than after hours
     return spec
+
+
+def _tuned(algorithm: Algorithm, best: Mapping[str, Group], *, where: str) -> dict[str, Any]:
+    """The setting of an algorithm's grid that did best, as a table of an experiment file."""
+    name = name_of(algorithm, kind="algorithm")
+    for settings, single in expand(algorithm):
+        if name in best and settings == best[name].params:
+            return to_table(single, name=name)
+    other = "other settings of it" if name in best else "none"
+    raise InputError(
+        f"{where}: {name} was to be at the setting that did best in earlier results, and they have {other}; "
+        "try those of the same paper and the same version of laconic"
+    )
 
 
 def _sensitivity(table: Mapping[str, Any], *, known: Sequence[Algorithm], where: str) -> Sensitivity:

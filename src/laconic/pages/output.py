@@ -8,11 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from laconic.errors import LaconicError
+from laconic.errors import InputError, LaconicError
 from laconic.experiments.conduct import Outcome, Panel
 from laconic.experiments.files import replace_file, require_places
 from laconic.experiments.folder import RUNS
 from laconic.experiments.naming import portable
+from laconic.experiments.results import Results
 from laconic.pages.drawing import Drawings, Drawn, algorithms_of, draw
 from laconic.pages.placing import standing
 from laconic.pages.report import Subject, page
@@ -22,12 +23,21 @@ from laconic.report import charts
 
 REPORT, SUMMARY, CLAIMS = "report.html", "summary.md", "claims.json"
 CONFIGS, RESULTS, FIGURES = "config", "results", "figures"  # folders
+VARIED = "-sensitivity"  # how the files of a study are called
 A_ROW = 3  # charts
 
 
 def require_place(out: Path) -> None:
     """Refuse a folder that holds something else where files of a sweep go."""
     require_places(out, files=(REPORT, SUMMARY, CLAIMS), folders=(RUNS, CONFIGS, RESULTS, FIGURES))
+
+
+def results_in(out: Path) -> dict[str, Results]:
+    """What an earlier sweep left in a folder, by experiment; its sensitivity studies are not among it."""
+    if not (out / RESULTS).is_dir():
+        raise InputError(f"{out} holds no results of laconic reproduce or laconic run; try the folder that one wrote")
+    paths = sorted((out / RESULTS).glob("*.parquet"))
+    return {path.stem: Results.from_parquet(path) for path in paths if not path.stem.endswith(VARIED)}
 
 
 def write(outcome: Outcome, *, out: Path, subject: Subject) -> list[Path]:
@@ -76,12 +86,12 @@ def _plain(problem: str, finding: Finding) -> dict[str, Any]:
 def _write_panel(panel: Panel, *, out: Path, configuration: str, drawings: Drawings) -> list[Path]:
     name = panel.spec.name
     written = [_write_text(out / CONFIGS / f"{name}.toml", configuration)]
-    for results, ending in ((panel.results, ""), (panel.varied, "-sensitivity")):
+    for results, ending in ((panel.results, ""), (panel.varied, VARIED)):
         if results.rows:
             path = _in(out / RESULTS, f"{name}{ending}.parquet")
             results.to_parquet(path)
             written.append(path)
-    for ending, drawn in (("", drawings.main), ("-sensitivity", drawings.sensitivity)):
+    for ending, drawn in (("", drawings.main), (VARIED, drawings.sensitivity)):
         if drawn:
             path, names = out / FIGURES / f"{name}{ending}", algorithms_of(panel.results)
             written += _write_sheet(drawn, path, names=names, title=panel.name)

@@ -5,7 +5,7 @@ They lie inside the package, so that an installed laconic has them too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -14,6 +14,7 @@ import msgspec
 
 from laconic.errors import UnknownName
 from laconic.experiments.config import read_toml
+from laconic.experiments.results import Results
 from laconic.experiments.spec import Profile, Spec, read_spec
 
 FOLDER = Path(__file__).parent
@@ -48,6 +49,11 @@ class Paper:
         """The figures that were asked for, by problem or by file; all where none is named."""
         wanted = [_figure(self, name) for name in names]
         return replace(self, figures=tuple(each for each in self.figures if each in wanted)) if wanted else self
+
+    def tuned_by(self, results: Mapping[str, Results]) -> Paper:
+        """The figures of which there are results, each algorithm at the setting that did best in them."""
+        figures = tuple(each.tuned_by(results[each.name]) for each in self.figures if each.name in results)
+        return replace(self, figures=figures)
 
 
 def names() -> list[str]:
