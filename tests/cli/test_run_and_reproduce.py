@@ -114,13 +114,15 @@ def test_reproduce_runs_only_what_did_best_in_another_folder(tuned: Path, tmp_pa
         (["--tuned-in", "{}/out"], "try another --out"),
         (["--tuned-in", "{}/tuned", "--only", "cosine,magic"], "has no results of magic; try"),
         (["--tuned-in", "{}/empty"], "has no results of cosine, magic; try"),
-        (["--tuned-in", "{}/tuned", "--profile", "other"], "they have other settings of it"),
+        (["--tuned-in", "{}/tuned", "--profile", "other"], "they have another gamma;"),
     ],
 )
 @pytest.mark.usefixtures("tuned")
 def test_a_folder_to_be_tuned_by_that_does_not_serve_is_refused(tmp_path: Path, given: list[str], said: str) -> None:
     (tmp_path / "empty" / "results").mkdir(parents=True)
-    (tmp_path / "papers" / "small.toml").write_text(f'{PAPER}[profiles.other]\nabout = ""\ngrid = {{ lam = [3.0] }}\n')
+    (tmp_path / "papers" / "small.toml").write_text(
+        f'{PAPER}[profiles.other]\nabout = ""\ngrid = {{ gamma = [7.0, 8.0] }}\n'
+    )
     places = [each.format(tmp_path) for each in given]
     done = CliRunner().invoke(app, ["reproduce", "small", "-q", "--out", str(tmp_path / "out"), *places])
     assert said in str(done.exception)

@@ -133,15 +133,17 @@ def read_spec(path: str | PathLike[str]) -> Spec:
 
 
 def _tuned(algorithm: Algorithm, best: Mapping[str, Group], *, where: str) -> dict[str, Any]:
-    """The setting of an algorithm's grid that did best, as a table of an experiment file."""
-    name = name_of(algorithm, kind="algorithm")
-    for settings, single in expand(algorithm):
-        if name in best and settings == best[name].params:
+    """The setting of an algorithm's grid that did best, by the parameters that the grid varies, as a file has it."""
+    name, settings = name_of(algorithm, kind="algorithm"), expand(algorithm)
+    first = settings[0][0]
+    varied = [each for each in first if any(own.get(each) != first[each] for own, _ in settings)]
+    for own, single in settings:
+        if name in best and all(best[name].params.get(each) == own.get(each) for each in varied):
             return to_table(single, name=name)
-    other = "other settings of it" if name in best else "none"
+    other = f"another {' or '.join(varied)}" if name in best else "no such algorithm"
     raise InputError(
         f"{where}: {name} was to be at the setting that did best in earlier results, and they have {other}; "
-        "try those of the same paper and the same version of laconic"
+        "try those of the same paper"
     )
 
 
