@@ -73,7 +73,10 @@ def test_a_rehearsal_says_that_it_judges_nothing_and_prints_no_verdicts(tmp_path
     paper.write_text(PAPER + "rehearsal = true\n")
     done = CliRunner().invoke(app, ["reproduce", "small", "--out", str(tmp_path / "out"), "-j", "1", "--quiet"])
     assert done.exit_code == 0, done.output
-    assert "\na rehearsal judges no claim; these are judged by --profile half:\nC1  OneKernelUCB" in done.output
+    assert (
+        "\na rehearsal judges no claim; at the paper's sizes, or half of them, these are judged:\nC1  OneKernelUCB"
+        in done.output
+    )
     assert not re.search(r"not judged +not judged", done.output)
 
 
@@ -88,9 +91,11 @@ def test_reproduce_of_nothing_that_is_here_is_a_mistake_and_leaves_no_report(tmp
 @pytest.fixture
 def tuned(small_paper: None, tmp_path: Path) -> Path:
     """What a run of the small paper leaves for others to be tuned by."""
-    results = conduct([library.read_paper("small").figures[0]], out=tmp_path / "runs", engine=Here()).panels[0].results
-    (tmp_path / "tuned" / "results").mkdir(parents=True)
-    results.to_parquet(tmp_path / "tuned" / "results" / "figure-1-cosine.parquet")
+    (panel,) = conduct([library.read_paper("small").figures[0]], out=tmp_path / "runs", engine=Here()).panels
+    for folder in ("results", "config"):
+        (tmp_path / "tuned" / folder).mkdir(parents=True)
+    panel.results.to_parquet(tmp_path / "tuned" / "results" / "figure-1-cosine.parquet")
+    (tmp_path / "tuned" / "config" / "figure-1-cosine.toml").write_text(panel.spec.written(panel.experiment))
     return tmp_path / "tuned"
 
 
@@ -99,18 +104,34 @@ def test_reproduce_runs_only_what_did_best_in_another_folder(tuned: Path, tmp_pa
     out = tmp_path / "out"
     done = CliRunner().invoke(app, ["reproduce", "small", "--tuned-in", str(tuned), "--out", str(out), "-j", "1", "-q"])
     assert done.exit_code == 0, done.output
-    assert "no results of them: magic" in done.stderr
+    assert "not run: magic: no results of it in tuned" in done.stdout
+    said = "each algorithm at the setting that did best at N = 4, T = 5, seeds 0, 1; no grid was run"
+    assert said in " ".join(done.stdout.split())
     assert {(row.algorithm, *row.params.items()) for row in rows_in(out)} == {
         (row.algorithm, *row.params.items()) for row in rows
     }
     assert {path.name for path in (out / "results").iterdir()} == {"figure-1-cosine.parquet"}
-    assert "--tuned-in ANOTHER" in (out / "report.html").read_text()
+    report, summary = ((out / name).read_text() for name in ("report.html", "summary.md"))
+    assert "--tuned-in ANOTHER" in report
+    assert "settings that did best at N = 4, T = 5, seeds 0, 1" in report
+    assert "held out" not in report.lower().replace("-", " ")
+    assert "held-out" not in summary
+    assert "Each algorithm at the setting that did best at N = 4" in summary
+
+
+def test_settings_of_a_rehearsal_judge_nothing_at_any_size(tuned: Path, tmp_path: Path) -> None:
+    config = tuned / "config" / "figure-1-cosine.toml"
+    config.write_text(config.read_text().replace("rounds =", "rehearsal = true\nrounds =", 1))
+    out = tmp_path / "out"
+    done = CliRunner().invoke(app, ["reproduce", "small", "--tuned-in", str(tuned), "--out", str(out), "-j", "1", "-q"])
+    assert "a rehearsal judges no claim" in done.stdout
+    assert {each["verdict"] for each in json.loads((out / "claims.json").read_text())} <= {"not judged", "not tested"}
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (["--tuned-in", "{}/none"], "none holds no results"),
+        (["--tuned-in", "{}/none"], "none is not there"),
         (["--tuned-in", "{}/out"], "try another --out"),
         (["--tuned-in", "{}/tuned", "--only", "cosine,magic"], "has no results of magic; try"),
         (["--tuned-in", "{}/empty"], "has no results of cosine, magic; try"),

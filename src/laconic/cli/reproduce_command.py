@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from laconic.cli import options, sweep
-from laconic.cli.aside import aside
 
 if TYPE_CHECKING:
+    from laconic.experiments.conduct import Absent
     from laconic.papers.library import Paper
 
 PROFILE = "quick"
@@ -62,7 +62,7 @@ def reproduce(
             "--out",
             metavar="DIR",
             **options.named(),
-            help="Results and report.html go here. [dim]\\[default: PAPER-PROFILE][/]",
+            help="Results and report.html go here. [dim]\\[default: PAPER-PROFILE, or PAPER-PROFILE-tuned][/]",
             show_default=False,
             rich_help_panel=sweep.OUTPUT,
         ),
@@ -86,22 +86,25 @@ def reproduce(
     wanted = options.listed("--only", only, one="cosine")
     chosen = found.under(profile).only(wanted)
     some = f" --only {','.join(wanted)}" if wanted else ""
-    folder = out or Path(f"{found.name}-{profile.strip().lower()}")
+    name = profile.strip().lower()
+    folder = out or Path(f"{found.name}-{name}{'' if tuned_in is None else '-tuned'}")
+    about = f"profile {name}: {found.file.profiles[name].about}"
+    absent: tuple[Absent, ...] = ()
     if tuned_in is not None:
         _require_another(folder, tuned_in)
-        chosen = _tuned(chosen, tuned_in, all_of_it=bool(wanted))
-        some = f"{some} --tuned-in ANOTHER"
+        chosen, absent = _tuned(chosen, tuned_in, all_of_it=bool(wanted))
+        some, about = f"{some} --tuned-in ANOTHER", f"sizes of profile {name}, without its grid"
     subject = Subject(
         title=found.file.title,
         about=f"{found.file.authors}. {found.file.venue}",
-        profile=f"profile {profile.strip().lower()}: {found.file.profiles[profile.strip().lower()].about}",
-        command=f"laconic reproduce {found.name} --profile {profile.strip().lower()}{some} --out DIR",
+        profile=about,
+        command=f"laconic reproduce {found.name} --profile {name}{some} --out DIR",
         with_claims=True,
     )
     sweeping = sweep.Sweeping(
         folder, jobs=jobs, engine=engine, address=address, as_json=as_json, quiet=quiet, beyond_memory=beyond_memory
     )
-    sweeping.run(chosen.figures, subject=subject)
+    sweeping.run(chosen.figures, subject=subject, absent=absent)
 
 
 def _require_another(folder: Path, tuned_in: Path) -> None:
@@ -114,19 +117,20 @@ def _require_another(folder: Path, tuned_in: Path) -> None:
         )
 
 
-def _tuned(paper: Paper, folder: Path, *, all_of_it: bool) -> Paper:
-    """The figures at the settings that did best in a folder; those that are not there are left out, and named."""
+def _tuned(paper: Paper, folder: Path, *, all_of_it: bool) -> tuple[Paper, tuple[Absent, ...]]:
+    """The figures at the settings that did best in a folder, and those that cannot run as they are not there."""
     from laconic.errors import InputError
-    from laconic.pages.output import results_in
+    from laconic.experiments.conduct import Absent
+    from laconic.pages.output import left_in
 
-    tuned = paper.tuned_by(results_in(folder))
+    tuned = paper.tuned_by(left_in(folder))
     there = {each.name for each in tuned.figures}
-    lacking = [str(each.file.problem["name"]) for each in paper.figures if each.name not in there]
+    lacking = [each for each in paper.figures if each.name not in there]
+    absent = tuple(Absent(each, why=f"{each.problem}: no results of it in {folder.name}") for each in lacking)
     if lacking and (all_of_it or not there):
+        names = [each.problem for each in lacking]
         raise InputError(
-            f"--tuned-in: {folder} has no results of {', '.join(lacking)}; "
-            f"try laconic reproduce {paper.name} --profile half --only {','.join(lacking)} --out {folder} first"
+            f"--tuned-in: {folder} has no results of {', '.join(names)}; "
+            f"try laconic reproduce {paper.name} --profile half --only {','.join(names)} --out {folder} first"
         )
-    if lacking:
-        aside(f"not run, as {folder} has no results of them: {', '.join(lacking)}")
-    return tuned
+    return tuned, absent

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +16,7 @@ from laconic.cli.progress import ManyProblems, watching
 from laconic.cli.stopping import stoppable
 
 if TYPE_CHECKING:
-    from laconic.experiments.conduct import Outcome
+    from laconic.experiments.conduct import Absent, Outcome
     from laconic.experiments.results import Group
     from laconic.experiments.spec import Spec
     from laconic.pages.report import Subject
@@ -72,8 +72,8 @@ class Sweeping:
     quiet: bool
     beyond_memory: bool = False
 
-    def run(self, specs: Sequence[Spec], *, subject: Subject) -> None:
-        """Run, write and say what came of it."""
+    def run(self, specs: Sequence[Spec], *, subject: Subject, absent: Sequence[Absent] = ()) -> None:
+        """Run, write and say what came of it; ``absent`` are experiments that were asked for and cannot run."""
         from laconic.errors import InputError, LaconicError
         from laconic.experiments.conduct import conduct
         from laconic.experiments.files import locked
@@ -93,6 +93,7 @@ class Sweeping:
                         )
                 except KeyboardInterrupt:
                     stop.leave(self.out)
+            outcome = replace(outcome, absent=(*outcome.absent, *absent))
             if outcome.absent and not outcome.panels and not outcome.failures:
                 raise InputError("; ".join(each.why for each in outcome.absent))
             if not self.quiet:
@@ -122,8 +123,10 @@ class Sweeping:
             typer.echo(f"\n{_judged(outcome)}")
         for text in _standings(outcome):
             typer.echo(f"\n{wrapped(text)}")
+        for sizes in outcome.tuned_at:
+            typer.echo(f"\n{wrapped(f'each algorithm at the setting that did best at {sizes}; no grid was run')}")
         for each in outcome.absent:
-            typer.echo(f"\nnot run: {each.why}")
+            typer.echo(f"\n{wrapped(f'not run: {each.why}')}")
         if files:
             typer.echo(f"\nreport: {files[0]} (and {len(files) - 1} files beside it)")
 
@@ -140,7 +143,7 @@ def _plain(outcome: Outcome, *, files: Sequence[Path], with_claims: bool) -> dic
         "tuned": tuned,
         "claims": verdicts(outcome) if with_claims else [],
         "frontier": _standings(outcome),
-        "absent": [{"problem": each.spec.file.problem["name"], "why": each.why} for each in outcome.absent],
+        "absent": [{"problem": each.spec.problem, "why": each.why} for each in outcome.absent],
         "failures": [each.why for each in outcome.failures],
         "files": [str(path) for path in files],
     }
@@ -185,7 +188,9 @@ def _judged(outcome: Outcome) -> str:
     from laconic.papers.evidence import is_rehearsal
 
     if is_rehearsal(outcome):
-        return f"a rehearsal judges no claim; these are judged by --profile half:\n{_legend(outcome)}"
+        return (
+            f"a rehearsal judges no claim; at the paper's sizes, or half of them, these are judged:\n{_legend(outcome)}"
+        )
     return f"{_claims(outcome).text()}\n{_legend(outcome)}"
 
 

@@ -41,7 +41,7 @@ class Absent:
     @property
     def name(self) -> str:
         """What the problem is called."""
-        return str(self.spec.file.problem["name"])
+        return self.spec.problem
 
 
 Step = Opening | Absent | Event
@@ -83,6 +83,11 @@ class Outcome:
     absent: tuple[Absent, ...] = ()
     failures: tuple[Failed, ...] = ()
     unkept: tuple[OutputError, ...] = ()
+
+    @property
+    def tuned_at(self) -> tuple[str, ...]:
+        """At which other sizes settings did best, where they come from there and no grid was run."""
+        return tuple(dict.fromkeys(panel.spec.file.tuned for panel in self.panels if panel.spec.file.tuned))
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ class SpecFile(ConfigFile, frozen=True, forbid_unknown_fields=True, omit_default
     figure: str | None = None
     paper: str | None = None  # whose claims are checked on the results
     rehearsal: bool = False  # True where it is too small to judge a claim by
+    tuned: str | None = None  # at which other sizes its settings did best, where they come from there
     sensitivity: list[dict[str, Any]] = msgspec.field(default_factory=list)
 
 
@@ -60,6 +61,20 @@ class Sensitivity:
 
 
 @dataclass(frozen=True)
+class Earlier:
+    """What an experiment came to before, at sizes that may be others."""
+
+    results: Results
+    rehearsal: bool
+
+    @property
+    def sizes(self) -> str:
+        """At which sizes, and on which seeds."""
+        seeds = sorted({row.seed for row in self.results.rows})
+        return f"N = {self.results.clients}, T = {self.results.rounds}, seeds {', '.join(map(str, seeds))}"
+
+
+@dataclass(frozen=True)
 class Spec:
     """An experiment file and what was made of it by a profile."""
 
@@ -72,6 +87,11 @@ class Spec:
         """What readers call it."""
         return self.file.title or str(self.file.problem.get("name", self.name))
 
+    @property
+    def problem(self) -> str:
+        """The name of its problem."""
+        return str(self.file.problem["name"])
+
     def under(self, profile: Profile) -> Spec:
         """The same experiment at the profile's sizes."""
         sizes = {name: getattr(profile, name) for name in ("clients", "rounds", "seeds")}
@@ -79,11 +99,17 @@ class Spec:
         given["rehearsal"] = profile.rehearsal
         return Spec(self.name, file=msgspec.structs.replace(self.file, **given), grid=profile.grid)
 
-    def tuned_by(self, results: Results) -> Spec:
-        """The same experiment with each algorithm at its best setting of these results, and nothing else."""
-        best = best_of(results)
-        tables = [_tuned(each, best, where=self.name) for each in self.algorithms]
-        return Spec(self.name, file=msgspec.structs.replace(self.file, algorithms=tables, sensitivity=[]))
+    def tuned_by(self, earlier: Earlier) -> Spec:
+        """The same experiment with each algorithm at the setting that did best earlier, and nothing else."""
+        best = best_of(earlier.results)
+        file = msgspec.structs.replace(
+            self.file,
+            algorithms=[_tuned(each, best, where=self.name) for each in self.algorithms],
+            sensitivity=[],
+            rehearsal=self.file.rehearsal or earlier.rehearsal,
+            tuned=earlier.sizes,
+        )
+        return Spec(self.name, file=file)
 
     @cached_property
     def algorithms(self) -> tuple[Algorithm, ...]:

@@ -20,8 +20,10 @@ class HeldOut:
 def held_out(results: Results) -> HeldOut | None:
     """The honest companion of ``results.tuned()``: chosen on the first half of the seeds, reported on the rest.
 
-    None where there is only one seed.
+    None where there is only one seed, or no algorithm with more than one setting to choose from.
     """
+    if len(results.groups) == len({group.algorithm for group in results.groups}):
+        return None
     seeds = sorted({row.seed for row in results.rows})
     half = len(seeds) // 2
     if half == 0:

@@ -10,10 +10,11 @@ from typing import Any
 
 from laconic.errors import InputError, LaconicError
 from laconic.experiments.conduct import Outcome, Panel
-from laconic.experiments.files import replace_file, require_places
+from laconic.experiments.files import remove_file, replace_file, require_places
 from laconic.experiments.folder import RUNS
 from laconic.experiments.naming import portable
 from laconic.experiments.results import Results
+from laconic.experiments.spec import Earlier, read_spec
 from laconic.pages.drawing import Drawings, Drawn, algorithms_of, draw
 from laconic.pages.placing import standing
 from laconic.pages.report import Subject, page
@@ -32,12 +33,17 @@ def require_place(out: Path) -> None:
     require_places(out, files=(REPORT, SUMMARY, CLAIMS), folders=(RUNS, CONFIGS, RESULTS, FIGURES))
 
 
-def results_in(out: Path) -> dict[str, Results]:
+def left_in(out: Path) -> dict[str, Earlier]:
     """What an earlier sweep left in a folder, by experiment; its sensitivity studies are not among it."""
     if not (out / RESULTS).is_dir():
-        raise InputError(f"{out} holds no results of laconic reproduce or laconic run; try the folder that one wrote")
-    paths = sorted((out / RESULTS).glob("*.parquet"))
-    return {path.stem: Results.from_parquet(path) for path in paths if not path.stem.endswith(VARIED)}
+        what = "holds no results of laconic reproduce" if out.exists() else "is not there"
+        raise InputError(f"{out} {what}; try the folder that an earlier laconic reproduce wrote")
+    paths = [path for path in sorted((out / RESULTS).glob("*.parquet")) if not path.stem.endswith(VARIED)]
+    return {path.stem: _earlier(path, out / CONFIGS / f"{path.stem}.toml") for path in paths}
+
+
+def _earlier(results: Path, config: Path) -> Earlier:
+    return Earlier(Results.from_parquet(results), rehearsal=read_spec(config).file.rehearsal)
 
 
 def write(outcome: Outcome, *, out: Path, subject: Subject) -> list[Path]:
@@ -87,13 +93,18 @@ def _write_panel(panel: Panel, *, out: Path, configuration: str, drawings: Drawi
     name = panel.spec.name
     written = [_write_text(out / CONFIGS / f"{name}.toml", configuration)]
     for results, ending in ((panel.results, ""), (panel.varied, VARIED)):
-        if results.rows:
-            path = _in(out / RESULTS, f"{name}{ending}.parquet")
+        path = _in(out / RESULTS, f"{name}{ending}.parquet")
+        if not results.rows:
+            remove_file(path)  # of an earlier sweep, which had some
+        else:
             results.to_parquet(path)
             written.append(path)
     for ending, drawn in (("", drawings.main), (VARIED, drawings.sensitivity)):
-        if drawn:
-            path, names = out / FIGURES / f"{name}{ending}", algorithms_of(panel.results)
+        path, names = out / FIGURES / f"{name}{ending}", algorithms_of(panel.results)
+        if not drawn:
+            remove_file(path.with_name(f"{path.name}.svg"))
+            remove_file(path.with_name(f"{path.name}.png"))
+        else:
             written += _write_sheet(drawn, path, names=names, title=panel.name)
     return written
 

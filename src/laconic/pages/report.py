@@ -66,6 +66,7 @@ def _header(outcome: Outcome, subject: Subject) -> Markup:
     runs = sum(len(panel.results.rows) + len(panel.varied.rows) for panel in outcome.panels)
     facts = [
         subject.profile,
+        *(f"settings that did best at {each}" for each in outcome.tuned_at),
         *dict.fromkeys(f"N = {each.results.clients}, T = {each.results.rounds}" for each in outcome.panels),
         f"{len(outcome.panels)} of {len(outcome.panels) + len(outcome.absent)} problems",
         f"{runs:,} runs",
@@ -104,7 +105,7 @@ def _summary(outcome: Outcome, subject: Subject, judged: Mapping[str, Sequence[F
         _not_run(outcome),
         *((_matrix(outcome, judged), _criteria(outcome)) if subject.with_claims else ()),
         tag("h3", "Regret of the tuned algorithms"),
-        tag("p", "Mean ± standard deviation over seeds, each algorithm at its best setting.", class_="sub"),
+        tag("p", f"Mean ± standard deviation over seeds, each algorithm at {_which(outcome)}.", class_="sub"),
         _regrets(outcome.panels),
         tag("h3", "Bytes sent at these settings"),
         tag("p", "Of all encoded messages, up and down; means over seeds.", class_="sub"),
@@ -113,12 +114,17 @@ def _summary(outcome: Outcome, subject: Subject, judged: Mapping[str, Sequence[F
     )
 
 
+def _which(outcome: Outcome) -> str:
+    sizes = "; ".join(outcome.tuned_at)
+    return f"the setting that did best at {sizes}" if sizes else "its best setting"
+
+
 def _not_run(outcome: Outcome) -> Markup:
     """What is missing, and how to get it."""
     notes = []
     if outcome.absent:
         listed = tag("ul", *(tag("li", tag("b", each.name), " – ", tag("code", each.why)) for each in outcome.absent))
-        notes.append(tag("div", tag("p", "Not run, as their data is not on this machine:"), listed, class_="note"))
+        notes.append(tag("div", tag("p", "Not run:"), listed, class_="note"))
     if outcome.failures:
         failed = [
             f"{each.task.algorithm['name']} on {each.task.problem['name']}: {each.why}" for each in outcome.failures
@@ -155,10 +161,14 @@ def _criteria(outcome: Outcome) -> Markup:
         )
         for claim in CLAIMS
     ]
+    elsewhere = outcome.tuned_at
     how = (
         "Each claim is judged problem by problem, every algorithm at the γ and α with its smallest mean regret, as in "
         "the paper. “Held-out seeds” is the same verdict with γ and α chosen on the first half of the seeds and judged "
         "on the other; it is shown where it is the opposite."
+        if not elsewhere
+        else "Each claim is judged problem by problem, every algorithm at the γ and α that had its smallest mean "
+        f"regret at other sizes ({'; '.join(elsewhere)}), where the paper chooses them at its own."
     )
     whose = "how it is judged" + (" where it is no rehearsal" if is_rehearsal(outcome) else "")
     heading = tag("h3", f"What is claimed, and {whose}")

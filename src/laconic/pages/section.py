@@ -76,7 +76,7 @@ def _claim(finding: Finding) -> Markup:
 
 def _places(holds_at: Sequence[str]) -> str:
     if not holds_at:
-        return "It holds at none of the settings tried."
+        return "It holds at no other setting tried."
     shown, more = holds_at[:MOST_PLACES], len(holds_at) - MOST_PLACES
     listed = f"{'; '.join(shown)}{f'; and {more} more' if more > 0 else ''}"
     return f"Looked for afterwards, it holds at: {listed}."
@@ -165,7 +165,7 @@ def _all_settings(panel: Panel) -> Markup:
     rows = [
         (
             group.algorithm,
-            setting(group.params, names=names) or NOTHING,
+            setting(group.params, names=names or TUNED) or NOTHING,
             spread(group.mean("regret"), group.sd("regret")),
             _plus_minus(group, "scalars"),
             count(group.mean("syncs")),

@@ -19,6 +19,10 @@ from laconic.report.table import NOTHING, amount, number, spread
 def summary(outcome: Outcome, *, with_claims: bool) -> str:
     """Verdicts, regret, communication and time, problem by problem."""
     parts = [
+        *(
+            f"**Each algorithm at the setting that did best at {sizes}.** No grid was run."
+            for sizes in outcome.tuned_at
+        ),
         *(_verdicts(outcome) if with_claims else ()),
         _by_algorithm(outcome.panels, "Regret, tuned: mean ± sd over seeds (γ, α)", _regret),
         _by_algorithm(outcome.panels, "Scalars sent at the tuned setting", lambda group: amount(group.mean("scalars"))),
@@ -26,7 +30,7 @@ def summary(outcome: Outcome, *, with_claims: bool) -> str:
             outcome.panels, "Bytes sent at the tuned setting", lambda group: amount(group.mean("bytes"), unit="B")
         ),
         *_standings(outcome.panels),
-        _honest(outcome.panels),
+        *_honest(outcome.panels),
         _by_algorithm(
             outcome.panels, "Seconds of a run at the tuned setting", lambda group: number(group.mean("seconds"))
         ),
@@ -79,7 +83,7 @@ def _rehearsal(outcome: Outcome) -> list[str]:
 def _where(finding: Finding) -> str:
     if finding.verdict in ("holds", "not judged"):
         return ""
-    return f" Holds at: {'; '.join(finding.holds_at)}." if finding.holds_at else " Holds at no setting tried."
+    return f" Holds at: {'; '.join(finding.holds_at)}." if finding.holds_at else " Holds at no other setting tried."
 
 
 def _regret(group: Group) -> str:
@@ -87,14 +91,17 @@ def _regret(group: Group) -> str:
     return spread(group.mean("regret"), group.sd("regret")) + (f" ({chosen})" if chosen else "")
 
 
-def _honest(panels: Sequence[Panel]) -> str:
+def _honest(panels: Sequence[Panel]) -> list[str]:
+    """Regret on seeds that had no say in the settings, of problems on which there was something to choose."""
     rows = []
     names = _names(panels)
     for panel in panels:
         honest = held_out(panel.results)
-        best = {} if honest is None else best_of(honest.results)
-        rows.append((panel.name, *(_regret(best[name]) if name in best else NOTHING for name in names)))
-    return f"Regret on held-out seeds (γ, α chosen on the others)\n\n{_table(['problem', *names], rows)}"
+        if honest is not None:
+            best = best_of(honest.results)
+            rows.append((panel.name, *(_regret(best[name]) if name in best else NOTHING for name in names)))
+    title = "Regret on held-out seeds (γ, α chosen on the others)"
+    return [f"{title}\n\n{_table(['problem', *names], rows)}"] if rows else []
 
 
 def _by_algorithm(panels: Sequence[Panel], title: str, cell: Callable[[Group], str]) -> str:

@@ -14,8 +14,7 @@ import msgspec
 
 from laconic.errors import UnknownName
 from laconic.experiments.config import read_toml
-from laconic.experiments.results import Results
-from laconic.experiments.spec import Profile, Spec, read_spec
+from laconic.experiments.spec import Earlier, Profile, Spec, read_spec
 
 FOLDER = Path(__file__).parent
 
@@ -50,9 +49,9 @@ class Paper:
         wanted = [_figure(self, name) for name in names]
         return replace(self, figures=tuple(each for each in self.figures if each in wanted)) if wanted else self
 
-    def tuned_by(self, results: Mapping[str, Results]) -> Paper:
+    def tuned_by(self, earlier: Mapping[str, Earlier]) -> Paper:
         """The figures of which there are results, each algorithm at the setting that did best in them."""
-        figures = tuple(each.tuned_by(results[each.name]) for each in self.figures if each.name in results)
+        figures = tuple(each.tuned_by(earlier[each.name]) for each in self.figures if each.name in earlier)
         return replace(self, figures=figures)
 
 
