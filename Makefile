@@ -112,5 +112,5 @@ lock: ## resolve requirements/*.txt anew, with hashes, for every supported Pytho
 	done
 
 clean: ## remove everything made here
-	rm -rf $(VENV) $(LOCKENV) $(DOCS) site demo judged shop-state build dist .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) $(LOCKENV) $(DOCS) site demo judged shop-state examples/sidecar/edge-1.* build dist .benchmarks .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find src tests benchmarks docs examples tools -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -173,6 +173,8 @@ def real_array(name: str, value: object, *, ndim: int) -> Floats:
         raise InputError(f"{name} holds {array.dtype}, not real numbers; try {advice}")
     if array.ndim != ndim:
         how = f"{name}.reshape" if name.isidentifier() else f"an array of {ndim} axes"
+        if array.size == 0 and ndim == 2:
+            how = "at least one row"
         raise InputError(f"{name} has shape {array.shape}, but {ndim} axes are needed; try {how}")
     with np.errstate(over="ignore"):  # a long double may become inf here; finite_array says so
         return np.asarray(array, dtype=np.float64, order="C")

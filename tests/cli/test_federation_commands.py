@@ -99,7 +99,16 @@ def test_status_says_that_nobody_answers() -> None:
     done = CliRunner().invoke(app, ["status", "127.0.0.1:1"])
     assert isinstance(done.exception, LaconicError)
     assert "no coordinator answers" in str(done.exception)
-    assert isinstance(CliRunner().invoke(app, ["status", "file:///etc/passwd"]).exception, InputError)
+    for address in ("file:///etc/passwd", "localhost:abc", ":7444", "localhost"):
+        assert isinstance(CliRunner().invoke(app, ["status", address]).exception, InputError)
+
+
+def test_status_says_that_the_port_of_agents_speaks_no_http(tmp_path: Path) -> None:
+    (tmp_path / "federation.toml").write_text(FILE)
+    with read_federation(tmp_path / "federation.toml").coordinator() as there:
+        done = CliRunner().invoke(app, ["status", there.address])
+    assert isinstance(done.exception, LaconicError)
+    assert "speaks no HTTP; try the http address" in str(done.exception)
 
 
 def test_status_shows_members_and_traffic(tmp_path: Path) -> None:

@@ -118,6 +118,13 @@ def test_zero_regret_divides_nothing() -> None:
     assert all("never synced" in str(verdict) for verdict in found)
 
 
+def test_of_who_found_no_event_in_a_log_only_that_is_said() -> None:
+    nan = float("nan")
+    found = [str(each) for each in verdicts(results(APPROX, EXACT, row("DisLinUCB", regret=nan, scalars=1), NEVER))]
+    assert [text for text in found if "DisLinUCB" in text] == [found[0]]
+    assert found[0].startswith("DisLinUCB used no event of the log on 1 of 1 seeds, so nothing is said of it.")
+
+
 def test_nothing_is_said_of_no_runs() -> None:
     assert verdicts(results()) == []
 
@@ -163,6 +170,6 @@ def test_runs_that_have_no_regret_divide_nothing() -> None:
         for name in ("LaconicUCB", "DisKernelUCB")
         for seed in (0, 1)
     ]
-    assert all("never synced" in str(each) for each in verdicts(results(*none)))
+    assert all("used no event of the log on 2 of 2 seeds" in str(each) for each in verdicts(results(*none)))
     assert results(*none).groups[0].mean("regret") is None
     assert "–" in results(*none).table().text()

@@ -137,7 +137,7 @@ class _Session:
         from laconic.experiments.verdict import verdicts
 
         if self.as_json:
-            typer.echo(display.as_json({"rows": [row.as_dict() for row in results.rows]}))
+            typer.echo(display.as_json({"rows": [display.plain(row) for row in results.rows]}))
         elif results.rows:
             display.outcome(results, verdicts=verdicts(results))
         kept = self._keep_choices() + self._kept_in_folder(results)

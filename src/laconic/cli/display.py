@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions
     from rich.text import Text
 
-    from laconic.experiments.results import Results
+    from laconic.experiments.results import Results, Row
     from laconic.experiments.verdict import Verdict
     from laconic.report.table import Table
 
@@ -64,6 +65,12 @@ def as_json(value: object, *, indent: int | None = 2) -> str:
     from laconic.experiments.grid import finite
 
     return json.dumps(finite(value), ensure_ascii=False, indent=indent, allow_nan=False)
+
+
+def plain(row: Row) -> dict[str, Any]:
+    """A run as plain values; a replay that used no event has no regret."""
+    values = row.as_dict()
+    return values | {"regret": None if isnan(row.regret) else row.regret}
 
 
 def mark(verdict: Verdict) -> str:

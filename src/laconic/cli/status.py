@@ -23,18 +23,24 @@ def status(
 def fetched(address: str, *, path: str = "/status") -> dict[str, Any]:
     """What the coordinator at an HTTP address says about itself."""
     import json
+    from http.client import HTTPException
     from urllib.error import URLError
     from urllib.request import urlopen
 
     from laconic.errors import InputError, LinkError
 
-    if "/" in address or ":" not in address:
+    host, _, port = address.rpartition(":")
+    if "/" in address or not host or not (port.isascii() and port.isdigit()):
         raise InputError(f"the address must be HOST:PORT, not {address!r}; try 127.0.0.1:7444")
     try:
         with urlopen(f"http://{address}{path}", timeout=SECONDS) as answer:  # the scheme is ours
-            found: dict[str, Any] = json.load(answer)
+            found = json.load(answer)
+    except HTTPException:  # what is there speaks something else: most likely gRPC, to agents
+        raise LinkError(f"what answers at {address} speaks no HTTP; try the http address of the coordinator") from None
     except (URLError, OSError, ValueError) as error:
         raise LinkError(f"no coordinator answers at {address}: {error}; try the http address of its file") from None
+    if not isinstance(found, dict) or "members" not in found:
+        raise LinkError(f"what answers at {address} is no coordinator; try the http address of its file")
     return found
 
 

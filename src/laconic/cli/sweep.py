@@ -132,10 +132,11 @@ class Sweeping:
 
 
 def _plain(outcome: Outcome, *, files: Sequence[Path], with_claims: bool) -> dict[str, Any]:
+    from laconic.cli.display import plain
     from laconic.pages.output import verdicts
 
     tuned = [
-        {"problem": panel.results.problem, **row.as_dict()}
+        {"problem": panel.results.problem, **plain(row)}
         for panel in outcome.panels
         for row in panel.results.tuned("regret").rows
     ]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 #: Algorithms whose clients cannot choose before a server has answered.
 WAITING = ("AskServer",)
-BEST, BUT_FOR_WAITING = "●", "○"
+BEST, BUT_FOR_WAITING = "●", "◐"
 LEGEND = (
     f"{BEST} non-dominated: no other setting has both no more regret and no more bytes\n"
     f"{BUT_FOR_WAITING} beaten only by settings that ask the server at every decision"

@@ -43,14 +43,29 @@ def _judged(text: str, *, holds: bool, answer: Answer, seeds: int) -> Verdict:
 
 def verdicts(results: Results) -> list[Verdict]:
     """What can be said of these results, each algorithm at its best setting; nothing of algorithms that did not run."""
-    best = {group.algorithm: group for group in results.tuned("regret").groups}
-    said = [*_silent(best), *_lean(best)]
+    every = {group.algorithm: group for group in results.tuned("regret").groups}
+    best = {name: group for name, group in every.items() if len(group.values("regret")) == len(group.rows)}
+    said = [*_unplayed(every), *_silent(best), *_lean(best)]
     approx = best.get(APPROX)
     if approx is None:
         return said
     if not _is_silent(approx):
         said += _communication(approx, best=best, results=results)
     return [*said, *_closeness(approx, best=best), *_distance(approx, best=best)]
+
+
+def _unplayed(every: dict[str, Group]) -> list[Verdict]:
+    """Algorithms that a log has no event for on some seed, so that no mean says anything of them."""
+    without = {name: len(group.rows) - len(group.values("regret")) for name, group in every.items()}
+    return [
+        Verdict(
+            f"{name} used no event of the log on {count(lacking)} of {count(len(every[name].rows))} seeds, so nothing "
+            "is said of it. A longer log, fewer clients, or a log whose choices are closer to chance give it more.",
+            holds=False,
+        )
+        for name, lacking in without.items()
+        if lacking
+    ]
 
 
 def _silent(best: dict[str, Group]) -> list[Verdict]:
