@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,14 @@ import pytest
 from laconic import Agent, ApproxDisKernelUCB, DisKernelUCB, Gaussian, LaconicUCB, NKernelUCB
 from laconic.algorithms import Algorithm
 from laconic.errors import InputError, LinkError, StateError, StateInUse
+from laconic.protocol.messages import Ask
 from laconic.protocol.outcome import Work
+from laconic.protocol.records import Finished
 from laconic.protocol.roster import Patience
 from laconic.protocol.session import Wants
 from laconic.runtimes.service import store as stores
 from laconic.runtimes.service.coordinator import Coordinator
+from laconic.runtimes.service.linking import Link, Linking
 from tests.service.settling import serving, settle, until
 
 ALGORITHM = DisKernelUCB(Gaussian(1.0), D=2.0)
@@ -446,6 +450,36 @@ def test_a_flush_that_nobody_answers_is_still_wanted_when_the_coordinator_comes(
             until(lambda: agent._diary.client.session.wants is Wants.NOTHING and agent.status().covered == 3)
 
 
+def test_a_flush_waits_for_no_long_pause_between_links(tmp_path: Path) -> None:
+    there = coordinator(tmp_path)
+    with there, joined(there, tmp_path) as agent:
+        agent.flush()
+        agent._link._joining = replace(agent._link._joining, first_wait=600.0, longest_wait=600.0)
+        there.stop()
+        until(lambda: not agent.status().linked)
+        agent.learn(ARMS, [1.0, 2.0, 3.0])
+        with pytest.raises(LinkError, match="shared later"):
+            agent.flush(timeout=1.0)  # it is tried now, in vain
+        with coordinator(tmp_path, bind=there.address):
+            agent.flush()
+            assert agent.status().covered == 3
+
+
+def test_who_leaves_while_the_coordinator_is_away_does_not_come_back_by_itself(tmp_path: Path) -> None:
+    there = coordinator(tmp_path)
+    with there, joined(there, tmp_path) as agent:
+        until(lambda: agent.status().linked)
+        there.stop()
+        until(lambda: not agent.status().linked)
+        agent.leave()
+        with coordinator(tmp_path, bind=there.address) as again:
+            time.sleep(1.0)  # several times as long as its pauses are yet
+            assert again.status()["members"][0]["status"] == "away"
+            agent.reconnect()
+            agent.flush()
+            assert again.status()["members"][0]["status"] == "present"
+
+
 def test_a_backup_that_is_taken_while_an_agent_runs_is_good(tmp_path: Path) -> None:
     with lonely(tmp_path) as agent:
         agent.learn(ARMS, [1.0, 2.0, 3.0])
@@ -513,3 +547,75 @@ def test_a_disk_that_fills_up_in_the_middle_of_syncs_ends_the_link_and_everythin
         assert full.status().covered == 6
     with lonely(tmp_path) as again:
         assert again.status().observations == 6
+
+
+def test_work_whose_result_could_not_be_stored_is_done_again_and_flushes_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with coordinator(tmp_path) as there, joined(there, tmp_path) as agent:
+        append, hand_back, refused = agent._diary.store.append, agent._hand_back, threading.Event()
+
+        def full_once(records: list[Any], **options: Any) -> None:
+            is_adopted = agent.status().covered == 3 and any(isinstance(each, Finished) for each in records)
+            if is_adopted and not refused.is_set():
+                refused.set()
+                raise StateError("the disk is full")
+            append(records, **options)
+
+        def late(work: Work, result: Any) -> None:
+            with suppress(StateError):
+                agent._diary.write()  # what it is owed for is on disk before it is done, as with work that takes long
+            hand_back(work, result)
+
+        def flushed() -> bool:
+            with suppress(StateError):  # it is said for a moment
+                agent.flush(timeout=60.0)
+                return True
+            return False
+
+        monkeypatch.setattr(agent._diary.store, "append", full_once)
+        monkeypatch.setattr(agent, "_hand_back", late)
+        agent.learn(ARMS, [1.0, 2.0, 3.0])
+        agent.flush()
+        assert refused.wait(60.0)
+        until(flushed)
+        assert agent.status().covered == 3
+    with lonely(tmp_path) as again:
+        assert again.status().covered == 3
+
+
+def test_a_message_of_a_link_that_is_over_is_not_taken_for_one_of_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take, held, let_go, taken = Linking._take, threading.Event(), threading.Event(), threading.Event()
+
+    def late(self: Linking, data: bytes, link: Link) -> None:
+        is_held = isinstance(self._codec.decode(data), Ask) and not held.is_set()
+        if is_held:
+            held.set()
+            let_go.wait(60.0)
+        take(self, data, link)
+        if is_held:
+            taken.set()
+
+    def asked_in_vain() -> bool:
+        with suppress(LinkError):
+            agent.flush(timeout=0.1)
+        return held.is_set() and not agent.status().linked
+
+    monkeypatch.setattr(Linking, "_take", late)
+    there = coordinator(tmp_path)
+    with there, joined(there, tmp_path) as agent:
+        agent.learn(ARMS, [1.0, 2.0, 3.0])
+        with suppress(LinkError):
+            agent.flush(timeout=0.1)
+        assert held.wait(60.0)
+        there.stop()
+        until(asked_in_vain)  # who sends something finds that the link is down; who takes a message does not look
+        with coordinator(tmp_path, bind=there.address):
+            agent.flush(timeout=60.0)
+            let_go.set()
+            assert taken.wait(60.0)
+            agent.learn(ARMS, [4.0, 5.0, 6.0])
+            agent.flush(timeout=60.0)
+            assert agent.status().covered == 6

@@ -267,6 +267,10 @@ class Agent:
         self._diary.write()
         if not self.plan.exchanges:
             return
+        with self._link.hurried():
+            self._flush(until)
+
+    def _flush(self, until: float) -> None:
         self._await(lambda client: client.state is not ClientState.OUTSIDE, until, "the coordinator was not reached")
         is_answered = False
         while not is_answered:

@@ -20,8 +20,8 @@ from laconic.errors import StateError
 from laconic.protocol.client import Client
 from laconic.protocol.learner import Decision
 from laconic.protocol.messages import Up
-from laconic.protocol.outcome import Outcome
-from laconic.protocol.records import Decided, Record, encode_record
+from laconic.protocol.outcome import Outcome, Work
+from laconic.protocol.records import Decided, Finished, Record, encode_record
 from laconic.protocol.restoring import snapshot_client
 from laconic.runtimes.service.decisions import DecisionLog, Shown
 from laconic.runtimes.service.store import Store
@@ -51,6 +51,11 @@ class Entry:
         """The choice that was made, if it is that; nobody waits for it to be written."""
         record = self.records[0] if len(self.records) == 1 else None
         return record if isinstance(record, Decided) else None
+
+    @property
+    def is_work_done(self) -> bool:
+        """Whether work was handed back, and nobody waits for that to be written."""
+        return self.performed and any(isinstance(record, Finished) for record in self.records)
 
 
 class Diary:
@@ -177,12 +182,13 @@ class Diary:
             self._queue = deque(everything[:stay])
             for entry in everything[:stay]:
                 entry.error, entry.answered = None if entry.answered else error, True
-            if stay < len(everything):
-                self._go_back(everything[stay:], error)
+            owed = self._go_back(everything[stay:], error) if stay < len(everything) else ()
         self.failing = str(error)
+        if owed:
+            self._perform(Entry((), Outcome(compute=owed), None, self.client))
 
-    def _go_back(self, entries: list[Entry], error: StateError) -> None:
-        """Undo events, but not decisions: those were given away."""
+    def _go_back(self, entries: list[Entry], error: StateError) -> tuple[Work, ...]:
+        """Undo events, but not decisions: those were given away. Gives the work that is to be done again."""
         self.client = entries[0].before
         for entry in entries:
             if entry.decided is not None:
@@ -195,6 +201,8 @@ class Diary:
         self._queue.extend(
             Entry(each.records, Outcome(), None, copy(self.client), shown=each.shown) for each in decisions
         )
+        # Whoever handed it back has gone, and a client that owes work does not greet before that is done.
+        return self.client.owed if any(entry.is_work_done for entry in entries) else ()
 
     # -- snapshots -----------------------------------------------------------------------------------------------
 

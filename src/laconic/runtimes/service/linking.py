@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 
 from laconic.errors import LaconicError, LinkError, ProtocolError
@@ -26,6 +27,8 @@ from laconic.runtimes.service.traffic import Traffic
 log = logging.getLogger("laconic.agent")
 #: After a link that lasted for so many seconds the next is tried soon, though one side ended it on purpose.
 LASTING = 5.0
+#: While somebody waits for the link it is tried again after so many seconds at most.
+SOON = 2.0
 _draw = secrets.SystemRandom()
 
 
@@ -88,6 +91,7 @@ class Linking:
         self._owner, self._joining, self._codec = owner, joining, codec
         self._link: Link | None = None
         self.is_resting = False  # whether it waits to be told to link again
+        self._waiting, self._counting = 0, threading.Lock()  # how many wait for the link
         self._background = background()
         self._loop = self._background.loop
         self._stopping = asyncio.Event()
@@ -130,6 +134,22 @@ class Linking:
         """Link again now."""
         self.is_resting = False
         self._loop.call_soon_threadsafe(self._poked.set)
+
+    @contextmanager
+    def hurried(self) -> Iterator[None]:
+        """While this lasts somebody waits for the link: it is tried now, and soon again."""
+        with self._counting:
+            self._waiting += 1
+        self._loop.call_soon_threadsafe(self._wake)
+        try:
+            yield
+        finally:
+            with self._counting:
+                self._waiting -= 1
+
+    def _wake(self) -> None:
+        if not self.is_resting:
+            self._poked.set()
 
     def after(self, outcome: Outcome[Up]) -> None:
         """A client that gave up its link while that is up gets another."""
@@ -183,12 +203,16 @@ class Linking:
 
     async def _sleep(self, pause: float) -> None:
         """Wait a while, never the same, so that those who were cut off together do not come back together."""
-        self._poked.clear()
-        if self._stopping.is_set():
-            return
-        seconds = None if self.is_resting else pause * _draw.uniform(0.5, 1.0)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._poked.wait(), seconds)
+        is_over = False
+        while not is_over:
+            self._poked.clear()
+            if self._stopping.is_set():
+                return
+            longest = min(pause, SOON) if self._waiting else pause
+            seconds = None if self.is_resting else longest * _draw.uniform(0.5, 1.0)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._poked.wait(), seconds)
+            is_over = not self.is_resting  # it may have been told to rest meanwhile
 
     async def _once(self, link: Link) -> None:
         """A link from its beginning to its end."""
@@ -241,15 +265,23 @@ class Linking:
     def _take(self, data: bytes, link: Link) -> None:
         """Hand the client a message."""
         message, vetted = self._owner.vetted(self._codec.decode(data))
-        if isinstance(message, SetAside) and message.final:
+
+        def received(client: Client) -> Outcome[Up]:
+            # This thread may be late: the client, which has greeted anew since, would take it for an answer to that.
+            is_late = self._link is not link
+            return Outcome(dropped="its link is over") if is_late else client.receive(message, vetted=vetted)
+
+        if isinstance(message, SetAside) and message.final and self._link is link:
             self.rest(f"{message.reason}; call reconnect() to take the place back")
         try:
-            outcome = self._owner.happen(lambda client: client.receive(message, vetted=vetted), lazy=True)
+            outcome = self._owner.happen(received, lazy=True)
         except ProtocolError as error:
             link.is_refused = True
             raise LinkError(str(error)) from None
         finally:
             self._owner.traffic.record(message, direction="down", size=len(data))
+        if self._link is not link:
+            return
         if isinstance(message, Welcome):
             self.is_up, self.error, link.was_up = True, None, True
             log.info("link up", extra={"agent": self._owner.name, "number": message.number})
