@@ -129,6 +129,8 @@ class Processes:
         joblib = _package("joblib", extra="data")
         work = joblib.delayed(_in_worker)
         parent = os.getpid()
+        # It replaces a worker that has grown by some hundred MB, as exact beliefs do; no job is lost by that.
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given", category=UserWarning)
         try:
             with joblib.parallel_config(backend="loky", n_jobs=self.slots, inner_max_num_threads=1):
                 parallel = joblib.Parallel(return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs")
