@@ -94,11 +94,11 @@ def _write_panel(panel: Panel, *, out: Path, configuration: str, drawings: Drawi
     written = [_write_text(out / CONFIGS / f"{name}.toml", configuration)]
     for results, ending in ((panel.results, ""), (panel.varied, VARIED)):
         path = _in(out / RESULTS, f"{name}{ending}.parquet")
-        if not results.rows:
-            remove_file(path)  # of an earlier sweep, which had some
-        else:
+        if results.rows:
             results.to_parquet(path)
             written.append(path)
+        else:
+            remove_file(path)  # of an earlier sweep, which had some
     for ending, drawn in (("", drawings.main), (VARIED, drawings.sensitivity)):
         path, names = out / FIGURES / f"{name}{ending}", algorithms_of(panel.results)
         if not drawn:
