@@ -6,18 +6,19 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 
 from laconic import Cosine, DisKernelUCB, Gaussian, Random, Suggestion, defaults, run, suggest_for
 from laconic.algorithms import Algorithm
 from laconic.suggestion import evidence
 
+app = typer.Typer(add_completion=False)
 PROBLEM = Cosine(dim=10)
 CLIENTS, ROUNDS, SEEDS = 20, 40, (100, 101)
 GAMMAS, LAMS = np.geomspace(0.01, 10.0, 25), np.geomspace(1e-3, 3.0, 21)
@@ -96,9 +97,30 @@ def row(problem: str) -> str:
     return f"| {problem} | {any_arm:.1f} | {best:.1f} | {exact:.1f} | {exact / best:.2f} | {lean / best:.2f} |"
 
 
+@app.command()
+def main(
+    what: Annotated[
+        list[str] | None, typer.Argument(help="A folder for the pictures, or problems with --table.")
+    ] = None,
+    table: Annotated[bool, typer.Option("--table", help="Print rows of the table instead of drawing.")] = False,
+) -> None:
+    """The pictures of docs/choosing.md, or its table of what suggestions are worth."""
+    if not table:
+        draw(_folder(what or ["docs"]))
+        return
+    for name in what or BUILT_IN:
+        if name not in BUILT_IN:
+            raise typer.BadParameter(f"{name!r} is no problem of the table: try one of {', '.join(BUILT_IN)}")
+    for name in what or BUILT_IN:
+        print(row(name), flush=True)
+
+
+def _folder(names: Sequence[str]) -> Path:
+    folder = Path(names[0])
+    if len(names) > 1 or not folder.is_dir():
+        raise typer.BadParameter(f"pictures go to one folder that is there, not to {' '.join(names)!r}")
+    return folder
+
+
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["--table"]:
-        for name in sys.argv[2:] or BUILT_IN:
-            print(row(name), flush=True)
-    else:
-        draw(Path(sys.argv[1] if len(sys.argv) > 1 else "docs"))
+    app()
