@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import inspect
 import pydoc
 import re
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -13,23 +17,24 @@ from typer.testing import CliRunner
 
 import laconic
 from laconic import cli, described, registry
-from laconic.atoms import Recipe
 from laconic.cli.list_command import KINDS
-from laconic.experiments.frontier import Point
-from laconic.experiments.results import Row
 from laconic.protocol.codec import Codec
-from laconic.protocol.outcome import Outcome, Work
-from laconic.protocol.wire import FloatWire, Int8Wire
-from laconic.runtimes.service.agent import Status
-from laconic.runtimes.trace import Download
-from laconic.tail import News
-from laconic.uploads import Growth
+from laconic.protocol.ledger import Ledger
 
-#: Public, though they are not at the top of the package: what public things take or give.
-FURTHER = (Codec, Outcome, Work, FloatWire, Int8Wire, Growth, laconic.Agent.join, laconic.TLS, laconic.Limits)
-SERVICE = (laconic.Agent, laconic.Coordinator, laconic.Serving, laconic.Sidecar, Status)
-VALUES = (Recipe, Row, Point, Download, News)
-OURS = [getattr(laconic, name) for name in laconic.__all__]
+REFERENCE = Path(__file__).parent.parent / "docs" / "reference.md"
+#: What people call by hand: here the parameters of every method that the reference shows are described too.
+CALLED = (
+    laconic.Agent,
+    laconic.Coordinator,
+    laconic.TLS,
+    laconic.Client,
+    laconic.Server,
+    laconic.Results,
+    laconic.Suggestion,
+    laconic.Log,
+    Codec,
+    Ledger,
+)
 
 
 def is_protocol(kind: Any) -> bool:
@@ -42,10 +47,42 @@ def taken(thing: Any) -> list[str]:
         return [field.name for field in dataclasses.fields(thing) if field.init]
     if inspect.isclass(thing) and (issubclass(thing, Exception) or "__init__" not in vars(thing)):
         return []
-    return [name for name in inspect.signature(thing).parameters if name != "cls"]
+    return [name for name in inspect.signature(thing).parameters if name not in ("cls", "self")]
 
 
-EVERYTHING = [each for each in (*OURS, *FURTHER, *SERVICE, *VALUES) if not is_protocol(each)]
+def shown() -> dict[str, list[str] | None]:
+    """What the reference shows: every name with its module, and which of its members; None stands for all."""
+    blocks = re.findall(
+        r"^::: (\S+)\n((?:    options:\n)(?:      .*\n)*)?", REFERENCE.read_text(encoding="utf-8"), flags=re.MULTILINE
+    )
+    found: dict[str, list[str] | None] = {}
+    for path, options in blocks:
+        listed = re.search(r"members: \[(.*?)\]", options)
+        members = None if listed is None else [name for name in listed[1].split(", ") if name]
+        if isinstance(resolved(path), ModuleType):
+            found |= {f"{path}.{name}": None for name in members or vars(resolved(path))["__all__"]}
+        else:
+            found[path] = [] if "members: false" in options else members
+    return found
+
+
+def resolved(path: str) -> Any:
+    """What a name with its module stands for."""
+    home, _, name = path.rpartition(".")
+    inside = importlib.import_module(home)
+    return importlib.import_module(path) if hasattr(inside, "__path__") and find_spec(path) else getattr(inside, name)
+
+
+def methods(kind: Any, members: list[str] | None) -> list[Any]:
+    """The methods of a class that are called by their name."""
+    names = [name for name in vars(kind) if not name.startswith("_")] if members is None else members
+    found = [getattr(kind, name) for name in names]
+    return [each for each in found if inspect.isfunction(each) or inspect.ismethod(each)]
+
+
+IN_REFERENCE = [(resolved(path), members) for path, members in shown().items()]
+EVERYTHING = [each for each, _ in IN_REFERENCE if not is_protocol(each)]
+EVERYTHING += [method for kind, members in IN_REFERENCE if kind in CALLED for method in methods(kind, members)]
 
 
 @pytest.mark.parametrize("thing", EVERYTHING, ids=lambda each: each.__qualname__)

@@ -25,7 +25,7 @@ from laconic.protocol.phases import Phase
 from laconic.protocol.server import SERVER_TRANSITIONS, ServerState
 from laconic.protocol.session import TRANSITIONS, ClientState, Local
 from laconic.randomness import Role
-from tools import constants, notebook, offline
+from tools import commands, constants, notebook, offline
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -243,6 +243,10 @@ def test_the_reference_shows_the_values_of_defaults() -> None:
         '<span class="n">GAMMA</span> <span title="a.WEEK">WEEK</span> <span class="n">UCB</span>'
     )
     assert re.sub("<.*?>", "", shown) == f"{defaults.GAMMA} {7 * 24 * 3600.0} UCB"
+
+
+def test_the_page_of_commands_is_made_of_the_help_texts() -> None:
+    assert text("commands.md") == commands.page(), "python -m tools.commands writes it anew"
 
 
 # The format of experiment files

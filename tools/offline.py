@@ -22,8 +22,6 @@ FETCHED = {
 }
 #: What search reads where pages are files; without it a page with a search finds nothing.
 INDEX, SEARCH = "search/search_index.js", 'data-md-component="search"'
-#: The page that a server shows for what is not there; in a folder nothing leads to it.
-SERVED = "404.html"
 #: Links that say something and fetch nothing.
 TELLING = {"canonical", "alternate", "next", "prev", "author", "license", "help", "edit"}
 
@@ -47,7 +45,7 @@ class _Page(HTMLParser):
 
 def complaints(site: Path) -> list[str]:
     """Everything that keeps a site from being read from a folder, without a network."""
-    pages = [page for page in sorted(site.rglob("*.html")) if page.name != SERVED]
+    pages = sorted(site.rglob("*.html"))
     found = [each for page in pages for each in _of_page(page)]
     for sheet in sorted(site.rglob("*.css")):
         text = sheet.read_text(encoding="utf-8")

@@ -71,7 +71,11 @@ class Algorithm(Protocol):
     """Anything that makes a plan; a frozen dataclass whose fields are its parameters."""
 
     def plan(self, dim: int, /) -> Plan:
-        """The parts for arms of ``dim`` features."""
+        """The parts for arms of ``dim`` features.
+
+        Args:
+            dim: Number of features d of an arm, a whole number from 1.
+        """
         ...
 
 
@@ -100,16 +104,20 @@ class DisKernelUCB:
 
     Args:
         kernel: Similarity of two points: a kernel of laconic, one of scikit-learn, or any callable k(X, Y).
-        D: Threshold D of the sync trigger, at least 0. Raising it means fewer syncs: less is sent, and beliefs are
-            older.
-        lam: Ridge λ, above 0. Raising it trusts single observations less and smooths more.
-        alpha: Weight α of σ in the index μ + ασ: a number of at least 0, or Theory() for the paper's schedule. Raising
-            it explores more.
+        D: Threshold D of the sync trigger, at least 0, without a unit; 0 means a sync after every interaction. Raising
+            it means fewer syncs: less is sent, and beliefs are older.
+        lam: Ridge λ, above 0, in units of k(x, x): the noise's variance as a part of the signal's. Raising it trusts
+            single observations less, smooths more and makes σ smaller: less is explored, exchanges come later at the
+            same D, and less is sent.
+        alpha: Weight α of σ in the index μ + ασ, in units of rewards: a number of at least 0, or Theory() for the
+            paper's schedule. σ has no unit and is √(k(x, x)/λ) where nothing is known; about twice the noise's standard
+            deviation is a good α. Raising it explores more; Greedy() ignores it.
         dtype: Precision of the belief: float64, or float32, which halves its memory and costs digits.
-        together: True: all members sync at once. False: each client alone sends up its points and is sent those that it
-            lacks.
-        wire: Numbers in which points and rewards travel: float64, float32, float16, or int8 (a byte for a coordinate
-            where that is enough). Fewer bits send less and round more.
+        together: True: all members sync at once, and a slow one holds up the sync. False: each client alone sends up
+            its points and is sent those that it lacks. Then nobody waits for others, somewhat less is sent, and regret
+            is larger, as a client hears of others only when its own trigger fires.
+        wire: Numbers in which points and rewards travel: float64, float32, float16, int8 (a byte for a coordinate where
+            that is enough, with ranges of 1), or an Int8Wire with other ranges. Fewer bits send less and round more.
         exploration: How an arm is chosen given μ and ασ of each: UCB(), Thompson(), Softmax(), EpsilonFloor() or
             Greedy().
     """
@@ -157,12 +165,15 @@ class OneKernelUCB:
 
     Args:
         kernel: Similarity of two points: a kernel of laconic, one of scikit-learn, or any callable k(X, Y).
-        lam: Ridge λ, above 0. Raising it trusts single observations less and smooths more.
-        alpha: Weight α of σ in the index μ + ασ: a number of at least 0, or Theory() for the paper's schedule. Raising
-            it explores more.
+        lam: Ridge λ, above 0, in units of k(x, x): the noise's variance as a part of the signal's. Raising it trusts
+            single observations less, smooths more and makes σ smaller: less is explored, exchanges come later at the
+            same D, and less is sent.
+        alpha: Weight α of σ in the index μ + ασ, in units of rewards: a number of at least 0, or Theory() for the
+            paper's schedule. σ has no unit and is √(k(x, x)/λ) where nothing is known; about twice the noise's standard
+            deviation is a good α. Raising it explores more; Greedy() ignores it.
         dtype: Precision of the belief: float64, or float32, which halves its memory and costs digits.
-        wire: Numbers in which points and rewards travel: float64, float32, float16, or int8 (a byte for a coordinate
-            where that is enough). Fewer bits send less and round more.
+        wire: Numbers in which points and rewards travel: float64, float32, float16, int8 (a byte for a coordinate where
+            that is enough, with ranges of 1), or an Int8Wire with other ranges. Fewer bits send less and round more.
         exploration: How an arm is chosen given μ and ασ of each: UCB(), Thompson(), Softmax(), EpsilonFloor() or
             Greedy().
     """
@@ -203,9 +214,12 @@ class NKernelUCB:
 
     Args:
         kernel: Similarity of two points: a kernel of laconic, one of scikit-learn, or any callable k(X, Y).
-        lam: Ridge λ, above 0. Raising it trusts single observations less and smooths more.
-        alpha: Weight α of σ in the index μ + ασ: a number of at least 0, or Theory() for the paper's schedule. Raising
-            it explores more.
+        lam: Ridge λ, above 0, in units of k(x, x): the noise's variance as a part of the signal's. Raising it trusts
+            single observations less, smooths more and makes σ smaller: less is explored, exchanges come later at the
+            same D, and less is sent.
+        alpha: Weight α of σ in the index μ + ασ, in units of rewards: a number of at least 0, or Theory() for the
+            paper's schedule. σ has no unit and is √(k(x, x)/λ) where nothing is known; about twice the noise's standard
+            deviation is a good α. Raising it explores more; Greedy() ignores it.
         exploration: How an arm is chosen given μ and ασ of each: UCB(), Thompson(), Softmax(), EpsilonFloor() or
             Greedy().
     """
@@ -238,11 +252,14 @@ class DisLinUCB:
     """Linear UCB; d×d statistics are shared when a client's determinant has grown enough.
 
     Args:
-        D: Threshold D of the sync trigger, at least 0. Raising it means fewer syncs: less is sent, and beliefs are
-            older.
-        lam: Ridge λ, above 0. Raising it trusts single observations less and smooths more.
-        alpha: Weight α of σ in the index μ + ασ: a number of at least 0, or Theory() for the paper's schedule. Raising
-            it explores more.
+        D: Threshold D of the sync trigger, at least 0, without a unit; 0 means a sync after every interaction. Raising
+            it means fewer syncs: less is sent, and beliefs are older.
+        lam: Ridge λ, above 0, in units of k(x, x): the noise's variance as a part of the signal's. Raising it trusts
+            single observations less, smooths more and makes σ smaller: less is explored, exchanges come later at the
+            same D, and less is sent.
+        alpha: Weight α of σ in the index μ + ασ, in units of rewards: a number of at least 0, or Theory() for the
+            paper's schedule. σ has no unit and is √(k(x, x)/λ) where nothing is known; about twice the noise's standard
+            deviation is a good α. Raising it explores more; Greedy() ignores it.
         wire: paper: whole matrices travel, as the paper counts them. compact: triangles in single precision, which take
             about a fifth of the bytes.
         exploration: How an arm is chosen given μ and ασ of each: UCB(), Thompson(), Softmax(), EpsilonFloor() or
@@ -280,11 +297,14 @@ class ApproxDisKernelUCB:
 
     Args:
         kernel: Similarity of two points: a kernel of laconic, one of scikit-learn, or any callable k(X, Y).
-        D: Threshold D of the sync trigger, at least 0. Raising it means fewer syncs: less is sent, and beliefs are
-            older.
-        lam: Ridge λ, above 0. Raising it trusts single observations less and smooths more.
-        alpha: Weight α of σ in the index μ + ασ: a number of at least 0, or Theory() for the paper's schedule. Raising
-            it explores more.
+        D: Threshold D of the sync trigger, at least 0, without a unit; 0 means a sync after every interaction. Raising
+            it means fewer syncs: less is sent, and beliefs are older.
+        lam: Ridge λ, above 0, in units of k(x, x): the noise's variance as a part of the signal's. Raising it trusts
+            single observations less, smooths more and makes σ smaller: less is explored, exchanges come later at the
+            same D, and less is sent.
+        alpha: Weight α of σ in the index μ + ασ, in units of rewards: a number of at least 0, or Theory() for the
+            paper's schedule. σ has no unit and is √(k(x, x)/λ) where nothing is known; about twice the noise's standard
+            deviation is a good α. Raising it explores more; Greedy() ignores it.
         qbar: Scale q̄ of the sampling, above 0: a point is proposed for the dictionary with probability min(1, q̄σ²).
             Raising it makes the dictionary larger: more is sent, and less is lost.
         cold_start: What is known before the first sync. paper: nothing. local: the client's own points, exactly.
@@ -347,20 +367,26 @@ class LaconicUCB:
 
     Args:
         kernel: Similarity of two points: a kernel of laconic, one of scikit-learn, or any callable k(X, Y).
-        lam: Ridge λ, above 0. Raising it trusts single observations less and smooths more.
-        alpha: Weight α of σ in the index μ + ασ: a number of at least 0, or Theory() for the paper's schedule. Raising
-            it explores more.
-        delta: Part δ of its share of all there is to know, d_eff/N, that a client gathers before it asks, at least 0.
-            Raising it means fewer asks: less is sent, and versions are older.
+        lam: Ridge λ, above 0, in units of k(x, x): the noise's variance as a part of the signal's. Raising it trusts
+            single observations less, smooths more and makes σ smaller: less is explored, exchanges come later at the
+            same D, and less is sent.
+        alpha: Weight α of σ in the index μ + ασ, in units of rewards: a number of at least 0, or Theory() for the
+            paper's schedule. σ has no unit and is √(k(x, x)/λ) where nothing is known; about twice the noise's standard
+            deviation is a good α. Raising it explores more; Greedy() ignores it.
+        delta: Part δ of its share of all there is to know, d_eff/N, that a client gathers before it asks, at least 0; 0
+            means an ask after every interaction. Raising it means fewer asks: less is sent, and versions are older. It
+            is no risk, as Theory.delta is.
         digest: What comes down: Atoms(), a weighted set of points, or AllPoints(), the points themselves.
-        ranges: Largest usual size of a feature, above 0: one number for all features, or one for each. A point beyond
-            it takes more bytes. Raising it makes the steps of rounding coarser.
-        reward: Largest usual size of a reward, above 0. It is a scale and not a bound. Raising it makes the steps of
-            the mean coarser.
+        ranges: Largest usual size of a feature, above 0: one number for all features, or a tuple of d numbers, one for
+            each. A point beyond it takes more bytes. Raising it makes the steps of rounding coarser.
+        reward: Largest usual size of a reward, above 0. It is a scale and not a bound. It becomes the range of the
+            digest's recipe; one that says another range, and not 1, is refused. Raising it makes the steps of the mean
+            coarser and the aim beta looser: less is sent.
         upload: When points go up without being asked for: Growth(part) when they are that part of the client's own,
-            WithAsk() never.
-        budget: Bytes that a client may send and receive in 1,000 interactions, at least 3,000; None for no such aim.
-            Lowering it raises δ as the aim comes near.
+            WithAsk() never. Rarer uploads send less; others know of a client's points later, which may raise regret.
+        budget: Bytes that a client may send and receive in 1,000 interactions, at least 3,000, as a reward and the
+            number of a known point take 3; None for no such aim. Lowering it raises δ as the aim comes near, unless
+            delta is 0.
         exploration: How an arm is chosen given μ and ασ of each: UCB(), Thompson(), Softmax(), EpsilonFloor() or
             Greedy().
     """
@@ -467,11 +493,14 @@ class AskServer:
 
     Args:
         kernel: Similarity of two points: a kernel of laconic, one of scikit-learn, or any callable k(X, Y).
-        lam: Ridge λ, above 0. Raising it trusts single observations less and smooths more.
-        alpha: Weight α of σ in the index μ + ασ: a number of at least 0, or Theory() for the paper's schedule. Raising
-            it explores more.
-        ranges: Largest usual size of a feature, above 0: one number for all features, or one for each. A point beyond
-            it takes more bytes. Raising it makes the steps of rounding coarser.
+        lam: Ridge λ, above 0, in units of k(x, x): the noise's variance as a part of the signal's. Raising it trusts
+            single observations less, smooths more and makes σ smaller: less is explored, exchanges come later at the
+            same D, and less is sent.
+        alpha: Weight α of σ in the index μ + ασ, in units of rewards: a number of at least 0, or Theory() for the
+            paper's schedule. σ has no unit and is √(k(x, x)/λ) where nothing is known; about twice the noise's standard
+            deviation is a good α. Raising it explores more; Greedy() ignores it.
+        ranges: Largest usual size of a feature, above 0: one number for all features, or a tuple of d numbers, one for
+            each. A point beyond it takes more bytes. Raising it makes the steps of rounding coarser.
         exploration: How an arm is chosen given μ and ασ of each: UCB(), Thompson(), Softmax(), EpsilonFloor() or
             Greedy().
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import reprlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from numbers import Integral, Real
 from typing import Any
 
@@ -147,6 +147,17 @@ def require_name(name: str, value: object) -> None:
         raise InputError(
             f"{name} holds half a letter and cannot be sent: {seen(value)}; try {name}='edge-17'"
         ) from None
+
+
+def require_names(name: str, value: Iterable[object]) -> tuple[str, ...]:
+    """Texts that fit into a message, in order: of one text alone each letter would be taken for a name."""
+    if isinstance(value, str):
+        raise InputError(f"{name} must be a list of names, not the text {seen(value)}; try {name}=[{value[:40]!r}]")
+    names = []
+    for each in value:
+        require_name(name, each)
+        names.append(str(each))
+    return tuple(names)
 
 
 def require_flag(name: str, value: object) -> None:

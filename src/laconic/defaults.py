@@ -1,7 +1,7 @@
 """What holds where nothing is said, in Python, on the command line, in files and in a federation: stated once, here.
 
-Parameters were chosen on seeds 100 and 101 of six problems (``docs/choosing.md``). Sizes let a comparison end in a
-minute or two. Nothing slow is imported here, as help texts quote all of it.
+Parameters were chosen on seeds 100 and 101 of six problems, as the page on choosing tells. Sizes let a comparison
+end in a minute or two. Nothing slow is imported here, as help texts quote all of it.
 """
 
 from __future__ import annotations

@@ -53,11 +53,24 @@ class News:
     received: int = 0
 
     def and_one(self, *, log_det: float, variance: float, residual: float) -> News:
-        """The news with one more observation."""
+        """The news with one more observation.
+
+        Args:
+            log_det: What it adds to ``log_det``.
+            variance: What it adds to ``variance``.
+            residual: What it adds to ``residual``.
+        """
         return self.and_some(1, log_det=log_det, variance=variance, residual=residual)
 
     def and_some(self, count: int, *, log_det: float, variance: float, residual: float) -> News:
-        """The news with more observations, of which these are the sums."""
+        """The news with more observations.
+
+        Args:
+            count: How many there are, from 0.
+            log_det: What they add to ``log_det``.
+            variance: What they add to ``variance``.
+            residual: What they add to ``residual``.
+        """
         return News(
             count=self.count + count,
             log_det=self.log_det + log_det,
@@ -66,16 +79,27 @@ class News:
         )
 
     def beside(self, *, share: float, own: int, sent: int, received: int) -> News:
-        """The news beside a client's share of what is known, and what it has done and spent in all."""
+        """The news beside a client's share of what is known, and what it has done and spent in all.
+
+        Args:
+            share: The part d_eff/N of what the belief knows, at least 0.
+            own: Observations that the client has made in all, from 0.
+            sent: Bytes that it has sent in all, from 0.
+            received: Bytes that it has received in all, from 0.
+        """
         return News(self.count, self.log_det, self.variance, self.residual, share, own, sent, received)
 
     def sums(self) -> list[float]:
-        """All fields, as numbers to keep."""
+        """The first four fields, as numbers to keep."""
         return [float(self.count), self.log_det, self.variance, self.residual]
 
     @classmethod
     def of_sums(cls, sums: Floats) -> News:
-        """The news that had these sums."""
+        """The news that had these sums.
+
+        Args:
+            sums: What `sums` gave, (4,).
+        """
         count, log_det, variance, residual = sums
         return cls(int(count), float(log_det), float(variance), float(residual))
 

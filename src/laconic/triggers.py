@@ -21,7 +21,12 @@ class Trigger(Protocol):
     """A rule that asks for a sync; it also works elementwise on news whose fields are arrays."""
 
     def fires(self, news: News, /) -> bool:
-        """True when the news is worth a sync."""
+        """True when the news is worth a sync.
+
+        Args:
+            news: What the client has learnt since its last exchange. Its fields may be arrays over clients, and then
+                the answer is one too.
+        """
         ...
 
 
@@ -45,7 +50,7 @@ class Determinant(_Combinable):
     """n · ln[det(I + K_new/λ) / det(I + K_last/λ)] > D (Eq. 2), n the own points since the last sync.
 
     Args:
-        D: Threshold, at least 0, without a unit. Raising it means fewer syncs.
+        D: Threshold, at least 0, without a unit; 0 means a sync after every interaction. Raising it means fewer syncs.
     """
 
     D: float
@@ -62,7 +67,7 @@ class Variance(_Combinable):
     """Σ σ̃²_last(x_s) over the own points since the last sync > D (Eq. 4).
 
     Args:
-        D: Threshold, at least 0, without a unit. Raising it means fewer syncs.
+        D: Threshold, at least 0, without a unit; 0 means a sync after every interaction. Raising it means fewer syncs.
     """
 
     D: float
@@ -81,7 +86,8 @@ class ScaledVariance(_Combinable):
     Before a version has said what d_eff is, every point fires.
 
     Args:
-        delta: Part δ of the client's share d_eff/N, at least 0. Raising it means fewer asks.
+        delta: Part δ of the client's share d_eff/N, at least 0; 0 means an ask after every interaction. Raising it
+            means fewer asks.
     """
 
     delta: float
@@ -110,8 +116,11 @@ class BudgetedVariance(_Combinable):
     more that is new.
 
     Args:
-        delta: Least part δ of the client's share d_eff/N, at least 0. Raising it means fewer asks.
-        budget: Bytes that a client may send and receive in 1,000 interactions, above 0. Lowering it raises δ.
+        delta: Least part δ of the client's share d_eff/N, at least 0. Raising it means fewer asks. At 0 it stays 0,
+            whatever the budget.
+        budget: Bytes that a client may send and receive in 1,000 interactions, above 0. Lowering it raises δ, to 64
+            times delta at most. LaconicUCB asks for at least 3,000, as points go up in any case; a trigger does not
+            know what these take.
     """
 
     delta: float

@@ -13,7 +13,12 @@ class UploadRule(Protocol):
     """A rule that sends points up by themselves, without asking for anything."""
 
     def due(self, *, unsent: int, own: int) -> bool:
-        """True when so many unsent points, of so many of one's own, are to go up."""
+        """True when so many unsent points, of so many of one's own, are to go up.
+
+        Args:
+            unsent: Own points that have not gone up yet, from 0.
+            own: All own points so far, at least as many.
+        """
         ...
 
 
@@ -30,7 +35,9 @@ class Growth:
     """Points go up when they are this part of one's own, and at least one.
 
     Args:
-        part: Unsent points as a part of all own points, above 0. Raising it means fewer and larger uploads.
+        part: Unsent points as a part of all own points, above 0. Raising it means fewer and larger uploads: less is
+            sent, and others know of a client's points later, which may raise regret. Above 1 no point goes up by
+            itself, as with WithAsk().
     """
 
     part: float = 0.1

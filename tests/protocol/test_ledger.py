@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from laconic.errors import InputError
 from laconic.protocol.codec import Codec
 from laconic.protocol.ledger import LABELS, Count, Direction, Ledger, Sizes
 from laconic.protocol.messages import (
@@ -194,3 +195,8 @@ def test_a_message_counts_towards_its_epoch_or_the_latest_one(message: Message, 
     ledger.record(Ask(epoch=Label(0, 3), phase=0, fired=False), direction="down", client=1)
     ledger.record(message, direction="up", client=7)
     assert (ledger.entries[-1].epoch, ledger.entries[-1].phase) == label
+
+
+def test_counts_are_grouped_by_what_there_is_alone() -> None:
+    with pytest.raises(InputError, match="a key cannot be 'phases'; try one of epoch, phase, direction, client"):
+        Ledger(APPROX.plan(2)).by("phases")  # type: ignore[arg-type]

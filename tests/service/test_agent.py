@@ -36,7 +36,8 @@ NOWHERE = "127.0.0.1:1"  # where nobody listens
 def lonely(folder: Path, *, name: str = "a", algorithm: Algorithm = ALGORITHM, **options: Any) -> Agent:
     """An agent whose coordinator is away."""
     state = folder / f"{name}.db"
-    return Agent.join(NOWHERE, name=name, state=state, insecure=True, algorithm=algorithm, dim=2, **options)
+    address = options.pop("address", NOWHERE)
+    return Agent.join(address, name=name, state=state, insecure=True, algorithm=algorithm, dim=2, **options)
 
 
 def coordinator(folder: Path, *, algorithm: Algorithm = ALGORITHM, **options: Any) -> Coordinator:
@@ -184,6 +185,22 @@ def test_an_agent_lives_in_an_event_loop_too(tmp_path: Path) -> None:
             return agent.status().observations
 
     assert asyncio.run(used()) == 1
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"seed": -1}, "seed must be a whole number"),
+        ({"wait": float("nan")}, "wait must be a finite number"),
+        ({"wait": "x"}, "wait must be a finite number"),
+        ({"address": "127.0.0.1:²"}, "address must be HOST:PORT"),
+    ],
+    ids=["seed", "nan", "text", "port"],
+)
+def test_what_an_agent_cannot_be_made_of_leaves_no_state_file(wrong: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=said):
+        lonely(tmp_path, **wrong)
+    assert list(tmp_path.iterdir()) == []
 
 
 # Newer versions of Python warn of any fork of a process that has threads; this is about what such a fork may not do.

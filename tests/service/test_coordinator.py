@@ -477,6 +477,42 @@ def test_settings_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     assert BLANK == Label(0, 0)
 
 
+def test_names_are_a_list_and_not_one_text_of_which_each_letter_would_be_a_name(tmp_path: Path) -> None:
+    for wrong in ("allowed", "members"):
+        with pytest.raises(InputError, match=rf"{wrong} must be a list of names, not the text 'edge-1'; try {wrong}="):
+            serving(**{wrong: "edge-1"})
+    with pytest.raises(InputError, match="members has 'edge-1' more than once"):
+        serving(members=("edge-1", "edge-2", "edge-1"))  # its state file could never be read again
+    with pytest.raises(InputError, match=r"there are 2 members, and limits.members is 1; try Limits\(members=2\)"):
+        serving(members=("edge-1", "edge-2"), limits=Limits(members=1))
+    with coordinator(tmp_path) as there:
+        with pytest.raises(InputError, match="names must be a list of names"):
+            there.allow("edge-1")
+        assert there.desk.allowed is None
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"name": "DisLinUCB", "D": 2.0, "lam": 0.5}, "lam is 0.2 here and 0.5 there"),
+        ({"name": "DisLinUCB", "D": 3.0, "lam": 0.2}, "trigger.D is 2 here and 3 there"),
+        ({"name": "Random"}, "belief is LinearEmbedding here and BlankEmbedding there"),
+        (DisLinUCB(D=2.0), "algorithm must be a table, not DisLinUCB"),
+        ({}, "a table of algorithm needs a name"),
+    ],
+    ids=["lam", "D", "another", "value", "empty"],
+)
+def test_a_coordinator_is_not_made_of_a_plan_and_a_table_that_says_another(
+    table: Any, said: str, tmp_path: Path
+) -> None:
+    plan = DisLinUCB(D=2.0, lam=0.2).plan(2)
+    with pytest.raises(InputError) as refused:
+        Coordinator(plan, state=tmp_path / "c.db", serving=serving(), algorithm=table)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_join_is_answered_while_a_large_part_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(desks, "LARGE", 1)  # every message is read beside events
     checking, goes_on = threading.Event(), threading.Event()

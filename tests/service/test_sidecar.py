@@ -195,6 +195,8 @@ def test_it_listens_on_this_machine_alone(tmp_path: Path) -> None:
         for where in ("0.0.0.0:0", "192.0.2.1:80", "here", "unix:", 7):
             with pytest.raises(InputError, match="listen"):
                 Sidecar(agent, listen=where)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="origins must be a list of names, not the text"):
+            Sidecar(agent, listen="127.0.0.1:0", origins="https://shop.example")  # type: ignore[arg-type]
 
 
 def test_a_socket_is_for_its_owner_alone_and_never_taken_from_somebody_who_serves(tmp_path: Path) -> None:

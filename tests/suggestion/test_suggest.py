@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from laconic import Catalogue, Cosine, Gaussian, InputError, Linear, Log, Matern, run, suggest, suggest_for
+from laconic import Catalogue, Cosine, Gaussian, InputError, Linear, Log, Matern, Suggestion, run, suggest, suggest_for
+from laconic.atoms import Recipe
 from laconic.experiments.spec import read_spec
-from laconic.suggestion import pilot, rehearsal
+from laconic.suggestion import evidence, pilot, rehearsal
 from laconic.suggestion.costs import Traffic
 from laconic.suggestion.curve import Curve, population
 from laconic.suggestion.sample import Sample
@@ -265,6 +268,29 @@ def test_traffic_must_be_whole_numbers() -> None:
         suggest(*wave(), traffic=0)
     with pytest.raises(InputError, match="clients must be a whole number"):
         Traffic(2.5, daily=3, dim=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (lambda found: rehearsal(found, seed=-1), "seed must be a whole number"),
+        (
+            lambda found: found.to_toml(problem="cosine", clients=0),
+            "clients must be a whole number of at least 1, not 0",
+        ),
+        (
+            lambda found: found.to_toml(problem="cosine", rounds=-3),
+            "rounds must be a whole number of at least 1, not -3",
+        ),
+        (lambda found: suggest_for("cosine", sample=1), "sample must be a whole number of at least 2, not 1"),
+        (lambda found: evidence(found.kernel, *wave(), lam=-1.0), "lam must be a finite number greater than 0"),
+        (lambda found: Recipe(tolerance=1.0), "tolerance must be below 1, not 1.0; try tolerance=0.5"),
+        (lambda found: Recipe(headroom=3.0, e_hi=2.0), "headroom must be below 2, not 3.0; try headroom=1"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_its_name(wrong: Callable[[Suggestion], object], said: str) -> None:
+    with pytest.raises(InputError, match=re.escape(said)):
+        wrong(suggest(*wave()))
 
 
 @pytest.mark.parametrize(("number", "rounded"), [(0.0, 1.0), (1.0, 1.0), (0.5555, 0.56), (123.0, 130.0), (9.99, 10.0)])

@@ -1,4 +1,7 @@
-"""The confidence width α of a client with a belief and a tail: |f(x) − μ(x)| ≤ α σ̂(x) (docs/communication.md)."""
+"""The confidence width α of a client with a belief and a tail, for which |f(x) − μ(x)| ≤ α σ̂(x).
+
+The page on communication proves it.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,13 @@ class LeanTheory:
     """α = what the belief may be wrong by + what the rounding of its mean does + what the tail may add.
 
     Of a version of atoms the first follows from its certificate; of an exact belief, which a client has before its
-    first version and of points as they are, from ln det(I + K/λ) itself. ``step`` is Δ, in which the mean travels.
+    first version and of points as they are, from ln det(I + K/λ) itself.
+
+    Args:
+        theory: Bounds S and R of the reward function and of the noise, and the risk. Raising S or R widens the
+            confidence; epsilon is not used.
+        step: Step Δ in which the coefficients of the mean travel, at least 0, in units of rewards. Raising it widens
+            the confidence.
     """
 
     theory: Theory
@@ -44,7 +53,17 @@ class LeanTheory:
 
 
 def width(version: Version, news: News, *, lam: float, theory: Theory, clients: int, downloads: int) -> float:
-    """α for one of ``clients`` that holds this version as its ``downloads``-th, with the news of its whole tail."""
+    """α for one of ``clients`` that holds this version as its ``downloads``-th, with the news of its whole tail.
+
+    Args:
+        version: The version of atoms that the client holds, with its certificate.
+        news: Sums over the own points that the version does not have.
+        lam: Ridge λ, above 0.
+        theory: Bounds of the reward function and of the noise, and the risk.
+        clients: Clients N for which it holds at once, from 1. Raising it widens the confidence.
+        downloads: Versions that the client was sent so far, this one included, from 1. Raising it widens the
+            confidence.
+    """
     require_positive("lam", lam)
     require_whole("clients", clients, least=1)
     require_whole("downloads", downloads, least=1)

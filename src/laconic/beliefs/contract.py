@@ -29,15 +29,20 @@ CHUNK_LEAST = 256
 class View:
     """What a belief says of m points: enough to predict them and to condition on them.
 
-    ``signal`` is the variance that data on these points would reduce; ``residual`` is what a Nyström belief adds for
-    the part of a point that its dictionary cannot express.
+    Attributes:
+        points: The points themselves, (m, d).
+        features: Feature column v(x) of each point, (p, m); p is the belief's ``width``.
+        mean: μ of each point, (m,), in units of rewards.
+        signal: Variance that data on these points would reduce, (m,), at least 0.
+        residual: Variance that a Nyström belief adds for the part of a point that its dictionary cannot express, (m,),
+            at least 0.
     """
 
-    points: Floats  # (m, d)
-    features: Floats  # (p, m)
-    mean: Floats  # (m,)
-    signal: Floats  # (m,)
-    residual: Floats  # (m,)
+    points: Floats
+    features: Floats
+    mean: Floats
+    signal: Floats
+    residual: Floats
 
     @property
     def variance(self) -> Floats:
@@ -45,11 +50,20 @@ class View:
         return self.signal + self.residual
 
     def at(self, index: int) -> View:
-        """The view of one of the points."""
+        """The view of one of the points.
+
+        Args:
+            index: Its place, from 0.
+        """
         return self.between(index, index + 1)
 
     def between(self, first: int, stop: int) -> View:
-        """The view of some points in a row."""
+        """The view of some points in a row.
+
+        Args:
+            first: Place of the first of them, from 0.
+            stop: Place after the last of them.
+        """
         some = slice(first, stop)
         return View(
             points=self.points[some],
@@ -60,11 +74,19 @@ class View:
         )
 
     def of(self, indices: Ints) -> View:
-        """The view of some of the points, in their order."""
+        """The view of some of the points, in their order.
+
+        Args:
+            indices: Their places, in ascending order and no two alike.
+        """
         return self if len(indices) == len(self.mean) else self.taken(indices)
 
     def taken(self, indices: Ints) -> View:
-        """The view of points in any order, some of them perhaps twice."""
+        """The view of points in any order, some of them perhaps twice.
+
+        Args:
+            indices: Their places.
+        """
         return View(
             points=self.points[indices],
             features=np.ascontiguousarray(self.features[:, indices]),
@@ -77,7 +99,8 @@ class View:
 class Belief(Protocol):
     """What every belief offers to tails, triggers and phases.
 
-    What only some kinds can do, others refuse with `InputError`; `BeliefBase` has such refusals to inherit.
+    What only some kinds can do, others refuse with `InputError`; `BeliefBase` has such refusals to inherit. The class
+    variable ``bookkeeping`` names those of its arrays that keep books only, and are no scalars of what was learnt.
     """
 
     #: Which of its arrays keep books only, and are no scalars of what was learnt.
@@ -128,15 +151,28 @@ class Belief(Protocol):
         ...
 
     def prior(self, X: Floats) -> Floats:
-        """k(x, x) of the rows of X, λ times their variance before any data."""
+        """k(x, x) of the rows of X, λ times their variance before any data.
+
+        Args:
+            X: Points, (m, d).
+        """
         ...
 
     def view(self, X: Floats) -> View:
-        """What the belief says of the rows of X."""
+        """What the belief says of the rows of X.
+
+        Args:
+            X: Points, (m, d), finite; m may be 0.
+        """
         ...
 
     def covariance(self, a: View, b: View) -> Floats:
-        """The covariance, in units of λ, of the points of two views."""
+        """The covariance, in units of λ, of the points of two views.
+
+        Args:
+            a: View of m points, whose features may be in another basis than the belief's, as a tail's are.
+            b: View of n points in the same basis; the result is (m, n).
+        """
         ...
 
     def arrays(self) -> dict[str, Floats]:
@@ -144,17 +180,36 @@ class Belief(Protocol):
         ...
 
     def from_arrays(self, arrays: dict[str, Floats]) -> Belief:
-        """The belief of the same plan of which ``arrays`` were taken; `RemoteProtocolError` if they are of none."""
+        """The belief of the same plan of which these arrays were taken.
+
+        Args:
+            arrays: What `arrays` gave, by name, perhaps of another process; it may be damaged.
+
+        Raises:
+            RemoteProtocolError: They are of no such belief.
+        """
         ...
 
     # -- for phases that send points
 
     def check_points(self, X: Floats) -> None:
-        """Refuse points, finite ones, that cannot be learnt even alone, by `RemoteProtocolError`."""
+        """Refuse points that cannot be learnt even alone.
+
+        Args:
+            X: Points that came from elsewhere, (m, d), finite.
+
+        Raises:
+            RemoteProtocolError: The belief would overflow on them.
+        """
         ...
 
     def extended(self, X: Floats, y: Floats) -> Belief:
-        """The belief that has also learnt rewards y of the rows of X; this one stays as it is."""
+        """The belief that has also learnt rewards y of the rows of X; this one stays as it is.
+
+        Args:
+            X: Points, (m, d), finite.
+            y: Reward of each, (m,), finite.
+        """
         ...
 
     def metric(self) -> Kernel | None:
@@ -168,7 +223,11 @@ class Belief(Protocol):
         ...
 
     def on_dictionary(self, points: Floats) -> Belief:
-        """The Nyström belief without data on this dictionary, with the same kernel and λ."""
+        """The Nyström belief without data on this dictionary, with the same kernel and λ.
+
+        Args:
+            points: Points of the dictionary, (r, d), of full rank; r may be 0.
+        """
         ...
 
     # -- for phases that send sums
@@ -179,16 +238,32 @@ class Belief(Protocol):
         ...
 
     def check_statistics(self, sums: Statistics) -> None:
-        """Refuse what cannot be sums over points in these coordinates, by `RemoteProtocolError`."""
+        """Refuse what cannot be sums over points in these coordinates.
+
+        Args:
+            sums: Sums that came from elsewhere.
+
+        Raises:
+            RemoteProtocolError: They have other shapes, are not finite, or contradict each other.
+        """
         ...
 
     def with_statistics(self, sums: Statistics, *, added: bool = False) -> Belief:
-        """The belief on these sums, in place of its own or added to them."""
+        """The belief on these sums; this one stays as it is.
+
+        Args:
+            sums: Sums over points in these coordinates.
+            added: True: they are added to its own. False: they take the place of its own.
+        """
         ...
 
 
 class BeliefBase:
-    """What a kind of belief cannot do is refused in words; a kind of one's own overrides what it can."""
+    """What a kind of belief cannot do is refused in words; a kind of one's own overrides what it can.
+
+    Derive from it and write dim, lam, parameters, rank, width, dictionary_size, information, view, covariance, arrays
+    and from_arrays; the other members of `Belief` are here.
+    """
 
     bookkeeping: ClassVar[frozenset[str]] = frozenset()
 

@@ -28,25 +28,44 @@ class Embedding(Protocol):
         ...
 
     def embed(self, X: Floats) -> Floats:
-        """The coordinates of the rows of X, a column each, in a new array."""
+        """The coordinates of the rows of X, a column each, in a new array that its reader may change.
+
+        Args:
+            X: Points, (m, d), finite; the result is (r, m).
+        """
         ...
 
     def prior(self, X: Floats) -> Floats:
-        """k(x, x) of the rows of X, at least ‖z(x)‖²."""
+        """k(x, x) of the rows of X, at least ‖z(x)‖².
+
+        Args:
+            X: Points, (m, d), finite; the result is (m,).
+        """
         ...
 
     def residual(self, prior: Floats, Z: Floats) -> Floats:
-        """The part of k(x, x) that the coordinates do not express."""
+        """The part of k(x, x) that the coordinates do not express, at least 0.
+
+        Args:
+            prior: What `prior` gave for some points, (m,).
+            Z: What `embed` gave for them, (r, m); the result is (m,).
+        """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class NystromEmbedding:
-    """z(x) = L_S⁻¹k_S(x) with L_S the Cholesky root of K_SS for a dictionary S of full rank."""
+    """z(x) = L_S⁻¹k_S(x) with L_S the Cholesky root of K_SS for a dictionary S of full rank.
+
+    Args:
+        kernel: Kernel k of points.
+        dictionary: Points S, (r, d), of full rank under the kernel, as `laconic.leverage.full_rank` thins them.
+        dtype: Precision of the coordinates, float64 or float32. float32 is quicker and less exact.
+    """
 
     kernel: Kernel
-    dictionary: Floats  # (r, d)
-    dtype: str = "float64"  # of the coordinates
+    dictionary: Floats
+    dtype: str = "float64"
 
     @property
     def dim(self) -> int:

@@ -38,6 +38,20 @@ class ExactBelief(BeliefBase):
 
     With row j standing for c_j rewards of mean ȳ_j and K + λ diag(1/c) = LLᵀ:
     v(x) = L⁻¹k(x), μ = v·L⁻¹ȳ, σ² = (k(x,x) − ‖v‖²)/λ.
+
+    `ExactBelief.empty` makes one, and ``extended`` a longer one; the fields below follow from these.
+
+    Args:
+        kernel: Kernel k of points.
+        lam: Ridge λ, above 0.
+        dim: Features d of a point, from 1.
+        store: Points of the rows, each with its place.
+        counts: How many rewards c each row stands for, (n,).
+        sums: Sum of the rewards of each row, (n,).
+        factor: Cholesky factor L.
+        weights: L⁻¹ȳ, (n,).
+        growth: Rows added at each step, so that a saved belief is rebuilt to the last bit.
+        gram: Kernel matrix K of the rows, kept while only counts change; None: it is computed when it is needed.
     """
 
     bookkeeping: ClassVar[frozenset[str]] = frozenset({"growth"})
@@ -49,13 +63,21 @@ class ExactBelief(BeliefBase):
     counts: Floats = field(default_factory=lambda: np.empty(0))
     sums: Floats = field(default_factory=lambda: np.empty(0))
     factor: GrowingFactor = field(default_factory=GrowingFactor)
-    weights: Floats = field(default_factory=lambda: np.empty(0))  # L⁻¹ȳ
-    growth: tuple[int, ...] = ()  # rows added at each step, so that a saved belief is rebuilt to the last bit
-    gram: Floats | None = None  # K, kept while only counts change
+    weights: Floats = field(default_factory=lambda: np.empty(0))
+    growth: tuple[int, ...] = ()
+    gram: Floats | None = None
 
     @classmethod
     def empty(cls, *, kernel: Kernel, lam: float, dim: int, dtype: str = "float64") -> ExactBelief:
-        """The belief before any data; its factor is kept and solved in ``dtype``."""
+        """The belief before any data.
+
+        Args:
+            kernel: Kernel k of points.
+            lam: Ridge λ, above 0. Raising it trusts each observation less.
+            dim: Features d of a point, from 1.
+            dtype: Precision in which its factor is kept and solved, float64 or float32. float32 takes half the memory
+                and is less exact.
+        """
         return cls(
             kernel=kernel, lam=lam, dim=dim, store=GrowingPoints.empty(dim), factor=GrowingFactor(dtype=np.dtype(dtype))
         )
@@ -108,9 +130,13 @@ class ExactBelief(BeliefBase):
         return self.kernel.diag(X)
 
     def view(self, X: Floats, *, cross: Floats | None = None, known: KnownFeatures | None = None) -> View:
-        """What the belief says of X, of which ``known`` may spare some features.
+        """What the belief says of the rows of X.
 
-        ``cross`` is the kernel of its points with X, if at hand, and is overwritten.
+        Args:
+            X: Points, (m, d).
+            cross: Kernel matrix of its points with X, where it is at hand, (n, m); it is overwritten. None: it is
+                computed.
+            known: Function that gives the first rows of the features of X, where they are at hand; None: none are.
         """
         V = self._solved(X, known) if cross is None else self.factor.solve(self._cast(cross))
         signal = np.maximum(self.kernel.diag(X) - column_squares(V), 0.0) / self.lam
@@ -124,7 +150,13 @@ class ExactBelief(BeliefBase):
         return (self.kernel(a.points, b.points) - a.features.T @ b.features) / self.lam
 
     def extended(self, X: Floats, y: Floats, *, known: KnownFeatures | None = None) -> ExactBelief:
-        """The belief that has also learnt rewards y of the rows of X, of which ``known`` may spare the features."""
+        """The belief that has also learnt rewards y of the rows of X; this one stays as it is.
+
+        Args:
+            X: Points, (m, d).
+            y: Reward of each, (m,).
+            known: Function that gives the first rows of the features of X, where they are at hand; None: none are.
+        """
         if len(X) == 1 and len(self.points) <= SMALL_FACTOR and (row := self.store.row_of(X[0])) >= 0:
             return self._recounted(row, 1.0, y[0])
         X, counts, sums = collapsed(X, np.ones(len(X)), y)

@@ -25,6 +25,11 @@ class FiniteBelief(BeliefBase):
     """Ridge regression on finitely many coordinates, Nyström or linear.
 
     With G + λI = LLᵀ and v(x) = L⁻¹z(x): μ = v·L⁻¹b, σ² = (k(x,x) − ‖z‖²)/λ + ‖v‖².
+
+    Args:
+        embedding: Map z of points to coordinates.
+        lam: Ridge λ, above 0. Raising it trusts each observation less.
+        statistics: Sums over the points learnt, in these coordinates.
     """
 
     bookkeeping: ClassVar[frozenset[str]] = frozenset({"totals"})
@@ -35,12 +40,24 @@ class FiniteBelief(BeliefBase):
 
     @classmethod
     def nystrom(cls, *, kernel: Kernel, dictionary: Floats, lam: float, dtype: str = "float64") -> FiniteBelief:
-        """The belief before any data on a dictionary."""
+        """The belief before any data on a dictionary.
+
+        Args:
+            kernel: Kernel k of points.
+            dictionary: Points S, (r, d), of full rank under the kernel; r may be 0.
+            lam: Ridge λ, above 0.
+            dtype: Precision of the coordinates, float64 or float32.
+        """
         return cls.empty(embedding=NystromEmbedding(kernel=kernel, dictionary=dictionary, dtype=dtype), lam=lam)
 
     @classmethod
     def empty(cls, *, embedding: Embedding, lam: float) -> FiniteBelief:
-        """The belief before any data."""
+        """The belief before any data.
+
+        Args:
+            embedding: Map z of points to coordinates.
+            lam: Ridge λ, above 0.
+        """
         return cls(embedding=embedding, lam=lam, statistics=Statistics.zeros(embedding.size))
 
     @property
@@ -171,7 +188,12 @@ class FiniteBelief(BeliefBase):
         return replace(self, statistics=sums + self.statistics if added else sums)
 
     def knowing(self, *, factor: Floats, information: float | None = None) -> FiniteBelief:
-        """The belief with what somebody has found out about it already."""
+        """The belief with what somebody has found out about it already.
+
+        Args:
+            factor: L, lower triangular with LLᵀ = G + λI.
+            information: What `information` would compute; None: it is computed when it is asked for.
+        """
         known = replace(self)
         vars(known)["factor"] = factor
         if information is not None:
@@ -179,7 +201,11 @@ class FiniteBelief(BeliefBase):
         return known
 
     def lighten(self, *, embedding: bool) -> None:
-        """Let go of factors, those of the embedding too or not, which are made again should they be asked for."""
+        """Let go of factors, which are made again should they be asked for.
+
+        Args:
+            embedding: True: those of the embedding too.
+        """
         vars(self).pop("factor", None)
         if embedding and isinstance(self.embedding, NystromEmbedding):
             self.embedding.lighten()

@@ -49,22 +49,40 @@ class Sums(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Statistics:
-    """Sums over points: G = ZᵀZ, b = Zᵀy, Σk(x, x), how many there were, and Σy²."""
+    """Sums over points in r coordinates; two of them add up.
 
-    gram: Floats  # (r, r)
-    moment: Floats  # (r,)
+    Attributes:
+        gram: Matrix G = ZᵀZ, (r, r).
+        moment: Vector b = Zᵀy, (r,).
+        prior: Σk(x, x), at least 0.
+        count: How many points there were, from 0.
+        squares: Σy², at least 0.
+    """
+
+    gram: Floats
+    moment: Floats
     prior: float = 0.0
     count: int = 0
     squares: float = 0.0
 
     @classmethod
     def zeros(cls, size: int) -> Statistics:
-        """The statistics of no points."""
+        """The statistics of no points.
+
+        Args:
+            size: Number r of coordinates, from 0.
+        """
         return cls(gram=np.zeros((size, size)), moment=np.zeros(size))
 
     @classmethod
     def of(cls, embedding: Embedding, X: Floats, y: Floats) -> Statistics:
-        """The statistics of rewards y of the rows of X, without holding all their coordinates at once."""
+        """The statistics of rewards y of the rows of X, without holding all their coordinates at once.
+
+        Args:
+            embedding: Map z of points to coordinates.
+            X: Points, (m, d); m may be 0.
+            y: Reward of each, (m,).
+        """
         if len(X) == 0:
             return cls.zeros(embedding.size)
         first, *others = chunks(len(X), embedding.size)
@@ -86,7 +104,13 @@ class Statistics:
 
     @classmethod
     def of_totals(cls, gram: Floats, moment: Floats, totals: Floats) -> Statistics:
-        """The statistics whose Σk(x, x), count and Σy² are ``totals``, which must count something."""
+        """The statistics with these totals.
+
+        Args:
+            gram: Matrix G, (r, r).
+            moment: Vector b, (r,).
+            totals: Σk(x, x), count and Σy², (3,); the count must be a whole number.
+        """
         prior, count, squares = (float(total) for total in totals)
         return cls(gram=gram, moment=moment, prior=prior, count=whole("count", count), squares=squares)
 

@@ -32,18 +32,32 @@ SUMMARY = ("versions", "atoms", "d_eff", "kappa", "kappa_max", "e_hi", "beta", "
 
 @dataclass(frozen=True, eq=False)
 class Certified:
-    """The versions of a run that say what they are worth, in order; all arrays have one entry for each version."""
+    """The versions of a run that say what they are worth, in order; all arrays have one entry for each version.
+
+    Attributes:
+        number: Number of the version, from 1.
+        length: Observations of all clients that it has.
+        atoms: How many atoms it has; 0 where no client was sent atoms.
+        raw: How many clients were sent points as they are instead.
+        d_eff: Effective dimension of the observations that it has, above 0.
+        e_lo: Variances are at most 1/(1 + e_lo) times too large; 0 without atoms.
+        e_hi: Variances are at most 1 + e_hi times too small; 0 without atoms.
+        kappa: Variances are this many times too large on average, at the points observed; 1 without atoms.
+        beta: The mean that was sent is within beta·σ(x) of the exact one at every x, before rounding and but for what
+            the reference dictionary leaves of points; in units of rewards. It is 0 without atoms.
+        reasons: Why points went as they are, and how often.
+    """
 
     number: Ints
-    length: Ints  # observations of all clients that it has
-    atoms: Ints  # 0 where no client was sent atoms
-    raw: Ints  # how many clients were sent points as they are instead
+    length: Ints
+    atoms: Ints
+    raw: Ints
     d_eff: Floats
     e_lo: Floats
     e_hi: Floats
     kappa: Floats
     beta: Floats
-    reasons: dict[str, int]  # why points went as they are, and how often
+    reasons: dict[str, int]
 
     @classmethod
     def of(cls, downloads: Iterable[Download]) -> Certified:

@@ -69,15 +69,19 @@ def compare(
 ) -> Results:
     """Run every setting of every algorithm on every seed of a problem, and gather the results.
 
-    Where ``clients`` or ``rounds`` is None, a file of steps decides, or the defaults of ``laconic compare`` do. With
-    ``out`` the same call goes on where an earlier one was stopped or killed; a folder with other results, or one that
-    another comparison is writing to, is refused. With ``jobs`` above 1, classes that a notebook defines are played in
-    other processes too. Ctrl-C raises `Interrupted`, and a run that fails or a disk that is full `Incomplete`, once the
-    others are done: both carry the finished runs.
+    Where ``clients`` or ``rounds`` is None, a file of steps decides: it is dealt to ⌊√steps⌋ clients, for as many
+    whole rounds as it has. On any other problem there are 50 clients and 60 rounds, or 200 where points return: on
+    catalogue, clustered, magic, mushroom and shuttle.
+
+    With ``out`` the same call goes on where an earlier one was stopped or killed; a folder with other results, or one
+    that another comparison is writing to, is refused. With ``jobs`` above 1, classes that a notebook defines are played
+    in other processes too. Ctrl-C raises `Interrupted`, and a run that fails or a disk that is full `Incomplete`, once
+    the others are done: both carry the finished runs.
 
     Args:
         algorithms: Algorithms as values, classes or names, one or several, grids inside where several values are to be
-            tried. None: those of ``laconic compare``.
+            tried. None: LaconicUCB, OneKernelUCB, DisKernelUCB, ApproxDisKernelUCB, NKernelUCB and DisLinUCB, or with a
+            preset all that it has.
         problem: What is played: a value, a name that laconic list shows, or the path of an .npz file.
         preset: A paper, such as li2022, whose algorithms have its settings: all of them, or those that are named. None:
             settings are the defaults.

@@ -158,21 +158,25 @@ def frontier(
 ) -> Frontier:
     """Sweep algorithms and wires over their own knobs, and find what no other setting beats in regret and bytes.
 
-    Where ``clients`` or ``rounds`` is None, a file of steps decides, or the defaults of ``laconic frontier`` do. With
-    ``out`` the same call goes on where an earlier one was stopped.
+    Where ``clients`` or ``rounds`` is None, a file of steps decides: it is dealt to ⌊√steps⌋ clients, for as many
+    whole rounds as it has. On any other problem there are 30 clients and 50 rounds, or 100 where points return: on
+    catalogue, clustered, magic, mushroom and shuttle.
+
+    With ``out`` the same call goes on where an earlier one was stopped.
 
     Args:
         problem: What is played: a value, a name that laconic list shows, or the path of an .npz file.
-        algorithms: Algorithms with grids over what decides how much they send; None: all of `knobs`.
-        kernel: Kernel of `knobs`; None: the Gaussian kernel with its default γ.
-        lam: Ridge λ of `knobs`, above 0.
-        alpha: α of `knobs`: a number of at least 0, or Theory().
+        algorithms: Algorithms with grids over what decides how much they send; None: all of `knobs`, which are 40
+            settings of LaconicUCB, DisKernelUCB, ApproxDisKernelUCB, DisLinUCB, OneKernelUCB, NKernelUCB and AskServer.
+        kernel: Kernel of `knobs`, not used where algorithms are given; None: the Gaussian kernel with its default γ.
+        lam: Ridge λ of `knobs`, above 0, not used where algorithms are given.
+        alpha: α of `knobs`: a number of at least 0, or Theory(). It is not used where algorithms are given.
         clients: Clients N that learn together, from 1.
         rounds: Rounds T, from 1; every client acts once in each.
         seeds: How many seeds, 0, 1, … (in Python also which). On each, all algorithms meet the same arms and noise.
         out: Folder that keeps every finished run at once; None: nothing is written.
         jobs: Runs at a time, one core each, from 1. In Python None takes all cores.
-        watch: Called with every event of the sweep.
+        watch: Called with every event of the sweep as it happens; the default does nothing.
         beyond_memory: True: runs that would need more memory than the machine has are made all the same. False: they
             are refused before anything runs.
 
@@ -198,7 +202,13 @@ def frontier(
 
 
 def knobs(*, kernel: KernelLike | None = None, lam: float = LAM, alpha: Alpha = ALPHA) -> list[Algorithm]:
-    """Every algorithm on each of its wires at some settings of its knob: δ, D, q̄."""
+    """Every algorithm on each of its wires at some settings of its knob: δ, D, q̄.
+
+    Args:
+        kernel: Kernel of all that have one; None: the Gaussian kernel with its default γ.
+        lam: Ridge λ of all, above 0. Raising it trusts single observations less and smooths more.
+        alpha: Weight α of σ of all, in units of rewards: a number of at least 0, or Theory(). Raising it explores more.
+    """
     shared: dict[str, Any] = {"lam": lam, "alpha": alpha}
     exact: dict[str, Any] = {"kernel": Gaussian() if kernel is None else kernel, **shared}
     raw, statistics = grid("float64", "int8"), grid("paper", "compact")

@@ -85,8 +85,9 @@ class Row:
         scalars: Numbers sent, both directions, as the paper counts them.
         bytes: Bytes of all encoded messages, both directions.
         messages: Messages, both directions.
-        syncs: Exchanges through the server.
-        dictionary: Points of the last dictionary or digest; None where there is none.
+        syncs: Syncs of all members; where clients exchange alone, asks that were answered with a later belief.
+        dictionary: Points of the dictionary, or atoms in it, after the last exchange; 0 where that one brought points
+            as they are, and None where no exchange brought a dictionary.
         seconds: Seconds that the run took, without making the arms.
         curve: Regret and scalars against t, at some hundred steps.
         certified: What the versions of a digest said of themselves.
@@ -208,13 +209,21 @@ class Results:
         )
 
     def with_row(self, row: Row) -> Results:
-        """These results and one more run."""
+        """These results and one more run.
+
+        Args:
+            row: A finished run, of the same problem and sizes.
+        """
         return replace(self, rows=(*self.rows, row))
 
     def tuned(self, metric: str = "regret") -> Results:
         """Of each algorithm only the setting with the smallest mean of the metric, the first on ties.
 
         Its table and its figures then name the parameters that were chosen, though only one value of each is left.
+
+        Args:
+            metric: What is compared: regret, scalars, bytes, messages, syncs, dictionary or seconds. A setting that has
+                no such number loses.
         """
         if metric not in METRICS:
             raise InputError(f"cannot tune by {metric!r}; try one of {', '.join(METRICS)}")
@@ -290,14 +299,22 @@ class Results:
         return any(len(row.certified) for row in self.rows)
 
     def to_parquet(self, path: str | PathLike[str]) -> None:
-        """Write everything, curves included, to a Parquet file; an earlier file is replaced in one step."""
+        """Write everything, curves included, to a Parquet file; an earlier file is replaced in one step.
+
+        Args:
+            path: The file to write.
+        """
         from laconic.experiments import storage  # pyarrow is slow to import
 
         storage.write(self, path)
 
     @classmethod
     def from_parquet(cls, path: str | PathLike[str]) -> Results:
-        """Read what `to_parquet` wrote."""
+        """Read what `to_parquet` wrote.
+
+        Args:
+            path: The file to read.
+        """
         from laconic.experiments import storage  # pyarrow is slow to import
 
         return storage.read(path)

@@ -18,7 +18,13 @@ class Confidence(Protocol):
     """How much a client trusts its variance; ``information`` may also be an array over clients."""
 
     def coefficient(self, *, lam: float, clients: int, information: Any) -> Any:
-        """α, given ln det(I + K/λ) (or its upper bound) of what the client knows."""
+        """α, given ln det(I + K/λ) (or its upper bound) of what the client knows.
+
+        Args:
+            lam: Ridge λ of the belief, above 0.
+            clients: Clients N for which the confidence holds at once, from 1.
+            information: That ln det, at least 0: a number, or an array over clients, and then α is one too.
+        """
         ...
 
 
@@ -64,7 +70,8 @@ class Theory:
     Args:
         S: Bound of ‖f‖, at least 0, in units of rewards. Raising it widens the confidence.
         R: Size of the sub-Gaussian noise, at least 0, in units of rewards. Raising it widens the confidence.
-        delta: Risk that the confidence fails, between 0 and 1. Raising it narrows the confidence.
+        delta: Risk ω that the confidence fails, between 0 and 1; the δ of LaconicUCB is another. Raising it narrows the
+            confidence.
         epsilon: Error of the dictionary, between 0 and 1; used by ApproxDisKernelUCB alone. Raising it widens the
             confidence.
     """

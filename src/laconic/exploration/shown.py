@@ -54,7 +54,8 @@ class Shown:
             point have the same one.
         draws: The random numbers of this decision.
         joint: A function that gives α² times the covariance of the distinct points.
-        tie: Arms tie whose index is this close to the best, relative to the largest |μ| + ασ.
+        tie: Arms tie whose index is this close to the best, relative to the largest |μ| + ασ. It is 1e-10, and 1e-4
+            where a belief computes in float32.
     """
 
     mean: Floats
@@ -141,7 +142,11 @@ class Exploration(Protocol):
     """How a client chooses among the arms that it is shown; a frozen dataclass whose fields are its parameters."""
 
     def choose(self, shown: Shown, /) -> Choice:
-        """An arm: a function of what is shown and of draws from ``shown.random()``, and of nothing else."""
+        """An arm: a function of what is shown and of draws from ``shown.random()``, and of nothing else.
+
+        Args:
+            shown: The arms, as μ and ασ of each, and the draws of this decision.
+        """
         ...
 
 

@@ -40,7 +40,11 @@ class Instance(Protocol):
         ...
 
     def round(self, index: int) -> Round:
-        """The arms, means and rewards of round ``index`` = 0 … T−1."""
+        """The arms, means and rewards of a round.
+
+        Args:
+            index: Number of the round, from 0 to T−1.
+        """
         ...
 
 
@@ -49,5 +53,11 @@ class Problem(Protocol):
     """A family of instances, one for each seed."""
 
     def instance(self, *, seed: int, clients: int, rounds: int) -> Instance:
-        """The instance that all algorithms of this seed play."""
+        """The instance that all algorithms of this seed play.
+
+        Args:
+            seed: Seed of all that is drawn, from 0. Another one gives other arms and noise.
+            clients: Clients N that are shown arms in every round, from 1.
+            rounds: Rounds T that will be played, from 1.
+        """
         ...

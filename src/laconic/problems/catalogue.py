@@ -45,10 +45,13 @@ class Catalogue:
 
     Args:
         reward: Mean reward of u = xᵀθ: cosine is cos(3u), polynomial is u³ − 3u² − u + 3.
-        items: Items in the catalogue, at least as many as arms. Raising it makes points repeat less.
+        items: Items in the catalogue, at least as many as arms. Raising it makes points repeat less: there is more to
+            learn, and more to send.
         dim: Number of features d of an arm, from 1. Raising it makes the problem harder.
-        arms: Arms shown at every step, from 1.
-        noise: Standard deviation of the reward around its mean, at least 0.
+        arms: Arms shown at every step, all different, from 1 to items. Raising it makes the best of them better, so
+            that a wrong choice costs more; with 1 there is nothing to choose.
+        noise: Standard deviation of the reward around its mean, at least 0, in units of rewards. Raising it takes more
+            observations to tell arms apart.
 
     Examples:
         >>> instance = Catalogue().instance(seed=0, clients=2, rounds=1)

@@ -131,9 +131,13 @@ class Clustered(_Clusters):
         categorical: Columns to one-hot encode though they hold numbers, separated by commas; None: none.
         header: Whether the first line names the columns; None: told from the first two lines.
         columns: Columns that are features, separated by commas; None: all but the target.
-        clusters: Clusters, which are the arms, from 2; None: 20, or as many as there are different rows.
-        standardise: True: numeric columns have mean 0 and deviation 1. One-hot columns are left as they are.
-        scale: True: all centroids are divided by the largest of their norms.
+        clusters: Clusters, which are the arms, from 2 up to the number of different rows; None: 20, or as many as there
+            are different rows. Raising it makes clusters smaller: there are more arms to learn, and their rewards
+            differ more.
+        standardise: True: numeric columns have mean 0 and deviation 1. False: they stay as they are, and those of large
+            numbers decide which rows are alike. One-hot columns are left as they are.
+        scale: True: all centroids are divided by the largest of their norms, so that none is longer than 1. False: they
+            stay as they are, mostly too far apart for a kernel of the default width to relate them.
         kmeans_seed: Seed of k-means, from 0.
         kmeans_runs: Starts of k-means, from 1, of which the best is taken. Raising it takes longer and clusters better.
     """
@@ -173,9 +177,13 @@ class Magic(_Clusters):
     Args:
         positive: The class that pays 1.
         columns: Columns that are features, separated by commas; None: all but the target.
-        clusters: Clusters, which are the arms, from 2; None: 20, or as many as there are different rows.
-        standardise: True: numeric columns have mean 0 and deviation 1. One-hot columns are left as they are.
-        scale: True: all centroids are divided by the largest of their norms.
+        clusters: Clusters, which are the arms, from 2 up to the number of different rows; None: 20, or as many as there
+            are different rows. Raising it makes clusters smaller: there are more arms to learn, and their rewards
+            differ more.
+        standardise: True: numeric columns have mean 0 and deviation 1. False: they stay as they are, and those of large
+            numbers decide which rows are alike. One-hot columns are left as they are.
+        scale: True: all centroids are divided by the largest of their norms, so that none is longer than 1. False: they
+            stay as they are, mostly too far apart for a kernel of the default width to relate them.
         kmeans_seed: Seed of k-means, from 0.
         kmeans_runs: Starts of k-means, from 1, of which the best is taken. Raising it takes longer and clusters better.
     """
@@ -193,9 +201,13 @@ class Mushroom(_Clusters):
     Args:
         positive: The class that pays 1.
         columns: Columns that are features, separated by commas; None: all but the target.
-        clusters: Clusters, which are the arms, from 2; None: 20, or as many as there are different rows.
-        standardise: True: numeric columns have mean 0 and deviation 1. One-hot columns are left as they are.
-        scale: True: all centroids are divided by the largest of their norms.
+        clusters: Clusters, which are the arms, from 2 up to the number of different rows; None: 20, or as many as there
+            are different rows. Raising it makes clusters smaller: there are more arms to learn, and their rewards
+            differ more.
+        standardise: True: numeric columns have mean 0 and deviation 1. False: they stay as they are, and those of large
+            numbers decide which rows are alike. One-hot columns are left as they are.
+        scale: True: all centroids are divided by the largest of their norms, so that none is longer than 1. False: they
+            stay as they are, mostly too far apart for a kernel of the default width to relate them.
         kmeans_seed: Seed of k-means, from 0.
         kmeans_runs: Starts of k-means, from 1, of which the best is taken. Raising it takes longer and clusters better.
     """
@@ -213,9 +225,13 @@ class Shuttle(_Clusters):
     Args:
         positive: The class that pays 1.
         columns: Columns that are features, separated by commas; None: all but the target.
-        clusters: Clusters, which are the arms, from 2; None: 20, or as many as there are different rows.
-        standardise: True: numeric columns have mean 0 and deviation 1. One-hot columns are left as they are.
-        scale: True: all centroids are divided by the largest of their norms.
+        clusters: Clusters, which are the arms, from 2 up to the number of different rows; None: 20, or as many as there
+            are different rows. Raising it makes clusters smaller: there are more arms to learn, and their rewards
+            differ more.
+        standardise: True: numeric columns have mean 0 and deviation 1. False: they stay as they are, and those of large
+            numbers decide which rows are alike. One-hot columns are left as they are.
+        scale: True: all centroids are divided by the largest of their norms, so that none is longer than 1. False: they
+            stay as they are, mostly too far apart for a kernel of the default width to relate them.
         kmeans_seed: Seed of k-means, from 0.
         kmeans_runs: Starts of k-means, from 1, of which the best is taken. Raising it takes longer and clusters better.
     """

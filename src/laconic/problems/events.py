@@ -32,13 +32,22 @@ NEEDED = ("arms", "chosen", "propensity", "reward")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Events:
-    """Decisions in order; arms that a set has fewer of than the largest are not there."""
+    """Decisions in order; arms that a set has fewer of than the largest are not there.
 
-    arms: Floats  # (n, A, d)
-    there: Bools  # (n, A)
-    chosen: Ints  # (n,) among those that are there
-    propensity: Floats  # (n,)
-    reward: Floats  # (n,)
+    Args:
+        arms: Features of all arms shown, (n, A, d), with A the size of the largest set.
+        there: Which of these arms there are, (n, A).
+        chosen: Place of the chosen arm among those that are there, from 0, (n,).
+        propensity: Probability with which it was chosen, above 0 and at most 1, (n,); NaN where it is not known. Where
+            there were several arms, an event can be replayed only if it is below 1.
+        reward: What it paid, (n,).
+    """
+
+    arms: Floats
+    there: Bools
+    chosen: Ints
+    propensity: Floats
+    reward: Floats
 
     def __len__(self) -> int:
         return len(self.reward)
@@ -60,7 +69,13 @@ class Events:
 
 
 def event_table(events: Events, *, errors: Floats, clients: Ints) -> Any:
-    """Events as an Arrow table, a row each; ``clients`` says who decided."""
+    """Events as an Arrow table, a row each.
+
+    Args:
+        events: The decisions to put down.
+        errors: Standard error of each propensity, (n,), at least 0; 0 where it is exact.
+        clients: Number of the client that decided, from 0, (n,).
+    """
     import pyarrow as pa  # slow to import
 
     sizes, dim = events.there.sum(axis=1), events.arms.shape[2]
@@ -100,7 +115,12 @@ def _offsets(sizes: Ints) -> Any:
 
 
 def write_events(table: Any, path: str | os.PathLike[str]) -> None:
-    """Write a table of events as Parquet."""
+    """Write a table of events as Parquet.
+
+    Args:
+        table: An Arrow table, as `event_table` makes it.
+        path: The file to write; an earlier one is replaced.
+    """
     import pyarrow.parquet as pq
 
     try:
@@ -110,7 +130,11 @@ def write_events(table: Any, path: str | os.PathLike[str]) -> None:
 
 
 def read_events(path: str | os.PathLike[str]) -> Events:
-    """The events in a Parquet file; what cannot be replayed is refused, with the row where there is one."""
+    """The events in a Parquet file; what cannot be replayed is refused, with the row where there is one.
+
+    Args:
+        path: The Parquet file, with the columns arms, chosen, propensity and reward; others are not looked at.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 

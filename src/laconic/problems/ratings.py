@@ -201,16 +201,23 @@ class Ratings(_Ratings):
         file: The file of ratings.
         columns: Names, or numbers from 1, of the columns user, item and rating, separated by commas; None: common
             names, else 1,2,3.
-        users: The most active users to keep, from 2; None: 2,000, or as many as the file has.
-        items: The most rated items to keep, from 2; None: 10,000, or as many as the file has.
-        dims: Features of a user and of an item, from 1, so that an arm has twice as many; None: 10, or the rank of the
-            ratings.
-        arms: Arms shown at every step, from 2; None: 20, or as many as there are.
-        threshold: Ratings above it pay 1, others 0.
+        users: The most active users to keep, from 2; None: 2,000, or as many as the file has. Raising it adds users
+            with fewer ratings: arms are more varied, and preparing takes longer. More than the file has are refused.
+        items: The most rated items to keep, from 2; None: 10,000, or as many as the file has. Raising it adds items
+            with fewer ratings: arms are more varied, and preparing takes longer. More than the file has are refused.
+        dims: Features of a user and of an item, from 1 up to the rank of the ratings, so that an arm has twice as many;
+            None: 10, or that rank. Raising it says more of each arm; there is more to learn, and a point takes more
+            bytes.
+        arms: Arms shown at every step, from 2, of which one pays; None: 20, or as many as there are. Raising it makes
+            chance find that one more rarely.
+        threshold: Ratings above it pay 1, others 0, in units of ratings; there must be some of either. Raising it
+            leaves fewer pairs that pay, and more that do not, from which arms are drawn.
         same_user: True: all arms of a step belong to one user, and items without a rating pay 0.
-        scale: How singular vectors become features: rms, unit, max or none, as docs/data.md explains.
-        spectrum: Power of the singular values by which vectors are multiplied. Raising it gives the leading directions
-            more weight.
+        scale: How singular vectors become features. rms: over rated pairs the mean of ‖x‖² is 1. unit: every ‖x‖ is 1.
+            max: no ‖x‖ is above 1. none: as they are, so short that a Gaussian kernel hardly tells them apart. The page
+            on data sets says more.
+        spectrum: Power of the singular values by which vectors are multiplied, usually from 0 to 1: 0 leaves them as
+            they are, 0.5 multiplies by the roots. Raising it gives the leading directions more weight.
     """
 
     file: str
@@ -235,16 +242,23 @@ class MovieLens(_Ratings):
 
     Args:
         edition: Which release to read: ml-25m, ml-1m, or auto for the largest that is present.
-        users: The most active users to keep, from 2; None: 2,000, or as many as the file has.
-        items: The most rated items to keep, from 2; None: 10,000, or as many as the file has.
-        dims: Features of a user and of an item, from 1, so that an arm has twice as many; None: 10, or the rank of the
-            ratings.
-        arms: Arms shown at every step, from 2; None: 20, or as many as there are.
-        threshold: Ratings above it pay 1, others 0.
+        users: The most active users to keep, from 2; None: 2,000, or as many as the file has. Raising it adds users
+            with fewer ratings: arms are more varied, and preparing takes longer. More than the file has are refused.
+        items: The most rated items to keep, from 2; None: 10,000, or as many as the file has. Raising it adds items
+            with fewer ratings: arms are more varied, and preparing takes longer. More than the file has are refused.
+        dims: Features of a user and of an item, from 1 up to the rank of the ratings, so that an arm has twice as many;
+            None: 10, or that rank. Raising it says more of each arm; there is more to learn, and a point takes more
+            bytes.
+        arms: Arms shown at every step, from 2, of which one pays; None: 20, or as many as there are. Raising it makes
+            chance find that one more rarely.
+        threshold: Ratings above it pay 1, others 0, in units of ratings; there must be some of either. Raising it
+            leaves fewer pairs that pay, and more that do not, from which arms are drawn.
         same_user: True: all arms of a step belong to one user, and items without a rating pay 0.
-        scale: How singular vectors become features: rms, unit, max or none, as docs/data.md explains.
-        spectrum: Power of the singular values by which vectors are multiplied. Raising it gives the leading directions
-            more weight.
+        scale: How singular vectors become features. rms: over rated pairs the mean of ‖x‖² is 1. unit: every ‖x‖ is 1.
+            max: no ‖x‖ is above 1. none: as they are, so short that a Gaussian kernel hardly tells them apart. The page
+            on data sets says more.
+        spectrum: Power of the singular values by which vectors are multiplied, usually from 0 to 1: 0 leaves them as
+            they are, 0.5 multiplies by the roots. Raising it gives the leading directions more weight.
     """
 
     edition: str = "auto"
@@ -268,16 +282,23 @@ class Yelp(_Ratings):
     """Yelp: a user with a business is an arm, ratings above 2 stars pay 1.
 
     Args:
-        users: The most active users to keep, from 2; None: 2,000, or as many as the file has.
-        items: The most rated items to keep, from 2; None: 10,000, or as many as the file has.
-        dims: Features of a user and of an item, from 1, so that an arm has twice as many; None: 10, or the rank of the
-            ratings.
-        arms: Arms shown at every step, from 2; None: 20, or as many as there are.
-        threshold: Ratings above it pay 1, others 0.
+        users: The most active users to keep, from 2; None: 2,000, or as many as the file has. Raising it adds users
+            with fewer ratings: arms are more varied, and preparing takes longer. More than the file has are refused.
+        items: The most rated items to keep, from 2; None: 10,000, or as many as the file has. Raising it adds items
+            with fewer ratings: arms are more varied, and preparing takes longer. More than the file has are refused.
+        dims: Features of a user and of an item, from 1 up to the rank of the ratings, so that an arm has twice as many;
+            None: 10, or that rank. Raising it says more of each arm; there is more to learn, and a point takes more
+            bytes.
+        arms: Arms shown at every step, from 2, of which one pays; None: 20, or as many as there are. Raising it makes
+            chance find that one more rarely.
+        threshold: Ratings above it pay 1, others 0, in units of ratings; there must be some of either. Raising it
+            leaves fewer pairs that pay, and more that do not, from which arms are drawn.
         same_user: True: all arms of a step belong to one user, and items without a rating pay 0.
-        scale: How singular vectors become features: rms, unit, max or none, as docs/data.md explains.
-        spectrum: Power of the singular values by which vectors are multiplied. Raising it gives the leading directions
-            more weight.
+        scale: How singular vectors become features. rms: over rated pairs the mean of ‖x‖² is 1. unit: every ‖x‖ is 1.
+            max: no ‖x‖ is above 1. none: as they are, so short that a Gaussian kernel hardly tells them apart. The page
+            on data sets says more.
+        spectrum: Power of the singular values by which vectors are multiplied, usually from 0 to 1: 0 leaves them as
+            they are, 0.5 multiplies by the roots. Raising it gives the leading directions more weight.
     """
 
     def _source(self) -> Source:

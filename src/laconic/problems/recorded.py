@@ -103,7 +103,13 @@ class Log:
 
     @staticmethod
     def bandit(path: str | os.PathLike[str], *, floor: float | None = None) -> Replay:
-        """A log in which only the chosen arm's reward is known, as ``Run.log`` writes it; see `Replay`."""
+        """A log in which only the chosen arm's reward is known, as ``Run.log`` writes it; see `Replay`.
+
+        Args:
+            path: The Parquet file of events.
+            floor: Chance c, above 0 and at most 1, with which an arm is logged and kept; None: the smallest propensity
+                in the log. Raising it keeps more events, and counts arms of a smaller propensity too rarely.
+        """
         from laconic.problems.replay import Replay  # which needs this module
 
         return Replay(path, floor=floor)
@@ -129,11 +135,23 @@ class Log:
         return digest.hexdigest()
 
     def sizes(self, clients: int | None = None, rounds: int | None = None) -> tuple[int, int]:
-        """The sizes to play it with: all its whole rounds, and ⌊√steps⌋ clients when neither is given."""
+        """The sizes to play it with: all its whole rounds, and ⌊√steps⌋ clients when neither is given.
+
+        Args:
+            clients: Clients N, from 1; None: as many as ``rounds`` leave steps for, or ⌊√steps⌋ where neither is given.
+            rounds: Rounds T, from 1; None: all whole rounds that there are for so many clients. Clients times rounds
+                must not be more than the steps.
+        """
         return sizes_of(self.steps, clients, rounds, source=self.source)
 
     def instance(self, *, seed: int, clients: int, rounds: int) -> LogInstance:
-        """The log dealt to so many clients, the same for every seed."""
+        """The log dealt to so many clients, the same for every seed.
+
+        Args:
+            seed: Seed of the run, from 0, which changes nothing.
+            clients: Clients N that the steps are dealt to, from 1.
+            rounds: Rounds T, from 1. Clients times rounds must not be more than the steps.
+        """
         check_opening(seed=seed, clients=clients, rounds=rounds)
         self.sizes(clients, rounds)
         return LogInstance(self, clients=clients, rounds=rounds)
@@ -165,11 +183,23 @@ class Recorded:
         return self.log.sha256
 
     def sizes(self, clients: int | None = None, rounds: int | None = None) -> tuple[int, int]:
-        """See ``Log.sizes``."""
+        """The sizes to play it with, as ``Log.sizes`` says.
+
+        Args:
+            clients: Clients N, from 1; None: as many as ``rounds`` leave steps for, or ⌊√steps⌋ where neither is given.
+            rounds: Rounds T, from 1; None: all whole rounds that there are for so many clients. Clients times rounds
+                must not be more than the steps.
+        """
         return self.log.sizes(clients, rounds)
 
     def instance(self, *, seed: int, clients: int, rounds: int) -> LogInstance:
-        """See ``Log.instance``."""
+        """The log dealt to so many clients, as ``Log.instance`` does it.
+
+        Args:
+            seed: Seed of the run, from 0, which changes nothing.
+            clients: Clients N that the steps are dealt to, from 1.
+            rounds: Rounds T, from 1. Clients times rounds must not be more than the steps.
+        """
         return self.log.instance(seed=seed, clients=clients, rounds=rounds)
 
 
@@ -212,8 +242,8 @@ def save_recorded(path: str | os.PathLike[str], instance: Instance, *, clients: 
     Args:
         path: The file to write; an earlier one is replaced.
         instance: One seed of a problem, as problem.instance(…) gives it.
-        clients: Clients N of every round.
-        rounds: Rounds to write.
+        clients: Clients N of every round, from 1: as many as the instance was made for.
+        rounds: Rounds to write, from 1, and of a log no more than it has. Raising it makes the file longer.
     """
     check_opening(seed=0, clients=clients, rounds=rounds)
     if not isinstance(instance, Instance):

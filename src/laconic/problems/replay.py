@@ -61,9 +61,9 @@ class Replay:
 
     Args:
         path: The Parquet file of events.
-        floor: Chance c, above 0, of being logged and kept: an event that agrees is kept with probability c/propensity.
-            None: the smallest propensity in the log. Raising it keeps more events, and counts arms of a smaller
-            propensity too rarely.
+        floor: Chance c, above 0 and at most 1, of being logged and kept: an event that agrees is kept with probability
+            c/propensity. None: the smallest propensity in the log; a smaller c counts as that. Raising it keeps more
+            events, and counts arms of a smaller propensity too rarely.
     """
 
     path: str
@@ -97,11 +97,24 @@ class Replay:
         return smallest if self.floor is None else max(self.floor, smallest)
 
     def sizes(self, clients: int | None = None, rounds: int | None = None) -> tuple[int, int]:
-        """The sizes to replay it with: all its whole rounds, and ⌊√events⌋ clients when neither is given."""
+        """The sizes to replay it with: all its whole rounds, and ⌊√events⌋ clients when neither is given.
+
+        Args:
+            clients: Clients N, from 1; None: as many as ``rounds`` leave events for, or ⌊√events⌋ where neither is
+                given.
+            rounds: Rounds T, from 1; None: all whole rounds that there are for so many clients. Clients times rounds
+                must not be more than the events.
+        """
         return sizes_of(len(self.events), clients, rounds, source=self.path)
 
     def instance(self, *, seed: int, clients: int, rounds: int) -> ReplayInstance:
-        """The events dealt to so many clients; the seed decides which of those that agree are accepted."""
+        """The events dealt to so many clients; the seed decides which of those that agree are accepted.
+
+        Args:
+            seed: Seed of the run, from 0.
+            clients: Clients N that the events are dealt to, from 1.
+            rounds: Rounds T, from 1. Clients times rounds must not be more than the events.
+        """
         check_opening(seed=seed, clients=clients, rounds=rounds)
         self.sizes(clients, rounds)
         return ReplayInstance(self, seed=seed, clients=clients, rounds=rounds)

@@ -42,8 +42,10 @@ class FromFunctions:
 
     Args:
         mean: Function of points (n, d) that gives their mean rewards, (n,).
-        arms: Function of a random generator and the number of clients that gives arms, (clients, arms, d).
-        noise: Standard deviation of the reward around its mean, at least 0.
+        arms: Function of a random generator and the number of clients that gives the arms of a round, (clients, arms,
+            d). More arms make the best of them better, so that a wrong choice costs more.
+        noise: Standard deviation of the reward around its mean, at least 0, in units of rewards. Raising it takes more
+            observations to tell arms apart.
 
     Examples:
         >>> problem = FromFunctions(

@@ -79,8 +79,10 @@ class Cosine:
 
     Args:
         dim: Number of features d of an arm, from 1. Raising it makes the problem harder.
-        arms: Arms shown at every step, from 1.
-        noise: Standard deviation of the reward around its mean, at least 0.
+        arms: Arms shown at every step, from 1. Raising it makes the best of them better, so that a wrong choice costs
+            more; with 1 there is nothing to choose.
+        noise: Standard deviation of the reward around its mean, at least 0, in units of rewards. Raising it takes more
+            observations to tell arms apart.
 
     Examples:
         >>> Cosine(dim=2, arms=5).instance(seed=0, clients=3, rounds=1).round(0).arms.shape
@@ -107,8 +109,10 @@ class PolynomialReward:
 
     Args:
         dim: Number of features d of an arm, from 1. Raising it makes the problem harder.
-        arms: Arms shown at every step, from 1.
-        noise: Standard deviation of the reward around its mean, at least 0.
+        arms: Arms shown at every step, from 1. Raising it makes the best of them better, so that a wrong choice costs
+            more; with 1 there is nothing to choose.
+        noise: Standard deviation of the reward around its mean, at least 0, in units of rewards. Raising it takes more
+            observations to tell arms apart.
     """
 
     dim: int = 20

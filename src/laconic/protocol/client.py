@@ -50,18 +50,22 @@ class Standing:
 class Client:
     """One end of the star; see `laconic.protocol.learner` for what it learns and `…session` for what it says.
 
-    Every call gives an `Outcome`: records to keep, messages to send, work to run and hand back. An error leaves
-    everything as it was. A client has no lock: threads that share one take turns, or have an `Agent`, which has one.
+    Every call gives an `Outcome`: records to keep, messages to send, work to run and hand back. ``client.born`` is the
+    record to keep before all others. An error leaves everything as it was. A client has no lock: threads that share one
+    take turns, or have an `Agent`, which has one.
 
     Args:
         plan: The parts that it runs on; its server's must be the same.
         number: Its number on the roster, from 0.
-        seed: Seed of its draws, from 0.
-        clients: Clients N of the federation, as far as it knows yet.
+        seed: Seed of its draws, a whole number from 0 to 2⁶⁴ − 1.
+        clients: Clients N of the federation, from 1, as far as it knows yet; the server says it with every belief. The
+            paper's α and some triggers look at it.
         member: True: it is on the roster from the start and has a link. False: it must greet first.
-        name: Name that its server knows it by; None: its number.
-        start: Random number that the runtime draws whenever it starts a client, so that its starts are told apart.
-        term: Term of its server, where it is a member from the start.
+        name: Name that its server knows it by, a text of 1 to 1000 letters; None: its number.
+        start: Random number that the runtime draws whenever it starts a client, a whole number from 0 to 2⁵³ − 1. Ids
+            of decisions begin with it, so that those of two starts are told apart.
+        term: Term of its server, where it is a member from the start, a whole number from 0 to 2⁵³ − 1. Greetings are
+            answered with it.
         points: Table in which the clients of one thread keep the points that they know by number, each once; None: a
             table of its own.
     """
@@ -142,8 +146,16 @@ class Client:
     def choose(self, arms: ArrayLike, *, ids: ArmIds | None = None, view: View | None = None) -> Decision:
         """The arm that the plan's exploration chooses, with the probability with which it did.
 
-        ``ids`` are names of the arms, texts or whole numbers, of which ``decision.arm_id`` is the chosen one's.
         ``decision.record`` is to be kept, though nobody need wait for that.
+
+        Args:
+            arms: Arms to choose from, a row of d features each; at least one, and all numbers finite.
+            ids: Names of the arms, one for each: texts or whole numbers, no two alike. None: the decision has no
+                ``arm_id``.
+            view: What the belief says of the arms, where somebody has it at hand; None: it is asked.
+
+        Raises:
+            InputError: Arms or names have a wrong shape, or numbers too large to compute with.
         """
         draft = self._draft()
         decision = draft.learner.choose(arms, ids=ids, view=view)
@@ -151,12 +163,29 @@ class Client:
         return decision
 
     def observe(self, decision: Decision | str, reward: float) -> Outcome[Up]:
-        """Learn the reward of a decision, however late or out of order; asks for an exchange when the trigger fires."""
+        """Learn the reward of a decision, however late or out of order; asks for an exchange when the trigger fires.
+
+        Args:
+            decision: What `choose` gave, or its id.
+            reward: What the arm paid, a finite number.
+
+        Raises:
+            UnknownDecision: The decision was not made here, was rewarded before, or was given up.
+            InputError: The reward is no finite number, or too large to compute with.
+        """
         draft = self._draft()
         return self._become(draft, draft.follow(draft.learner.observe(decision, reward)))
 
     def learn(self, points: ArrayLike, rewards: ArrayLike) -> Outcome[Up]:
-        """Learn rewards of points that were observed elsewhere, all of them or none."""
+        """Learn rewards of points that were observed elsewhere, all of them or none.
+
+        Args:
+            points: Points, a row of d finite features each.
+            rewards: Reward of each point, as many finite numbers.
+
+        Raises:
+            InputError: Points and rewards are not as many, have a wrong shape, or are too large to compute with.
+        """
         draft = self._draft()
         return self._become(draft, draft.follow(draft.learner.learn(points, rewards)))
 
@@ -164,18 +193,33 @@ class Client:
         """Take in observations that its tail has already, and keep no record of them.
 
         This is for runtimes that play many clients at once and restore none of them.
+
+        Args:
+            points: Points observed, a row each.
+            rewards: Reward of each.
         """
         draft = self._draft()
         draft.learner.reported(points, rewards)
         return self._become(draft, draft.follow())
 
     def forget(self, decision: str) -> Outcome[Up]:
-        """Give up waiting for the reward of a decision."""
+        """Give up waiting for the reward of a decision.
+
+        Args:
+            decision: Id of a decision that waits.
+
+        Raises:
+            UnknownDecision: It does not wait.
+        """
         draft = self._draft()
         return self._become(draft, Outcome(keep=(draft.learner.forget(decision),)))
 
     def follow(self, *kept: Record) -> Outcome[Up]:
-        """What follows from observations that the learner took, and what is to be kept of them."""
+        """What follows from observations that the learner took, and what is to be kept of them.
+
+        Args:
+            kept: Records of these observations.
+        """
         session = self.session
         if session.owed is not None or session.state not in (ClientState.IDLE, ClientState.WAITING):
             return Outcome(keep=kept)
@@ -188,30 +232,48 @@ class Client:
     # -- what a runtime does -------------------------------------------------------------------------------------
 
     def greet(self) -> Outcome[Up]:
-        """A link is up; from outside this asks to become a member."""
+        """A link is up; from outside this asks to become a member. It is taken in every state."""
         return self.move(Local.GREET)
 
     def lose(self) -> Outcome[Up]:
-        """The link is down."""
+        """The link is down.
+
+        Raises:
+            LocalProtocolError: It is no member, and so has no link.
+        """
         return self.move(Local.LOST)
 
     def leave(self) -> Outcome[Up]:
-        """Leave for good, or until the next greeting; choosing goes on from belief and tail."""
+        """Leave for good, or until the next greeting; choosing goes on from belief and tail.
+
+        Raises:
+            LocalProtocolError: It is no member.
+        """
         return self.move(Local.LEAVE)
 
     def flush(self) -> Outcome[Up]:
-        """Share all observations now, and ask for what others have."""
+        """Share all observations now, and ask for what others have; without a link, once there is one.
+
+        Raises:
+            LocalProtocolError: It is no member; greet first.
+        """
         return self.move(Local.FLUSH)
 
     def move(self, event: Local) -> Outcome[Up]:
-        """Let one of the client's own events happen."""
+        """Let one of the client's own events happen.
+
+        Args:
+            event: The event; one that the state does not take raises `LocalProtocolError`.
+        """
         draft = self._draft()
         return self._become(draft, Outcome(keep=(Moved(how=event.name),), send=draft._stepped(event).send))
 
     def vet(self, message: Down, *, known: Vetted | None = None) -> Vetted | None:
         """Check what a message carries, for `receive`; it changes nothing, so that it may run beside events.
 
-        ``known`` is what came of an earlier check, which stands if it is of the same.
+        Args:
+            message: A message from the server.
+            known: What came of an earlier check, which stands if it is of the same payload; None: there was none.
         """
         sync = self.session.sync
         if sync is None or not isinstance(message, Merged | Install):
@@ -221,7 +283,18 @@ class Client:
         return known if is_known else tried(check, draft, message.payload)
 
     def receive(self, message: Down, *, vetted: Vetted | None = None) -> Outcome[Up]:
-        """What a message from the server leads to; ``vetted`` is what `vet` has said of it, if it was asked."""
+        """What a message from the server leads to.
+
+        One that is late or repeated is dropped, and the outcome says why.
+
+        Args:
+            message: A message from the server, as `Codec.decode` gives it.
+            vetted: What `vet` has said of it; None: it is checked here.
+
+        Raises:
+            RemoteProtocolError: No correct server sends this here. End the link, call `lose`, and greet anew.
+            PlanMismatch: The server has another plan, and does not let this client in.
+        """
         if not isinstance(message, Down):
             raise RemoteProtocolError(f"{type(message).__name__} goes to a server, not to a client")
         draft = self._draft()
@@ -244,7 +317,12 @@ class Client:
         return Outcome(keep=(Received(message=message),), send=step.send, compute=self.owed, dropped=step.dropped)
 
     def done(self, work: Work, result: Any) -> Outcome[Up]:
-        """What follows from work that is done; work that is no longer owed changes nothing."""
+        """What follows from work that is done; work that is no longer owed changes nothing.
+
+        Args:
+            work: What ``outcome.compute`` asked for.
+            result: What ``work.result()`` gave, or the error that it raised: the client then greets anew.
+        """
         if work.of is not self.session.owed:
             return Outcome(dropped="this work is no longer owed")
         draft = self._draft()
@@ -318,7 +396,7 @@ class Client:
 
     @property
     def count(self) -> int:
-        """How many observations it has."""
+        """How many observations it has made or learnt."""
         return len(self.learner.history)
 
     @property
@@ -362,14 +440,22 @@ class Client:
         return Libraries(up=known, down=known.first(0) if self.held is None else self.held.library)
 
     def observations(self, first: int) -> Payload:
-        """Its observations from a number on, as they go up."""
+        """Its observations from a number on, as they go up.
+
+        Args:
+            first: Number of the first of them, from 0.
+        """
         points, rewards = self.learner.history.points[first:], self.learner.history.rewards[first:]
         # What a link lost is not known to the server: when this is asked, the session may still count it as sent.
         values, records = packed(points, self.plan.wire, self._libraries(first))
         return Payload(values={**values, "rewards": self.plan.wire.packed_rewards(rewards)}, records=records)
 
     def signed(self, sync: OwnSync) -> Payload:
-        """Its part of a phase, with the hashes of its observations where they do not follow from it."""
+        """Its part of a phase, with the hashes of its observations where they do not follow from it.
+
+        Args:
+            sync: The sync under way, with this client's part.
+        """
         assert sync.own is not None
         if sync.phase + 1 < self.phases or self.plan.phases[sync.phase].shows_points:
             return sync.own
@@ -377,7 +463,11 @@ class Client:
         return msgspec.structs.replace(sync.own, records={**sync.own.records, "hashes": new})
 
     def difference(self, plan: bytes) -> str:
-        """How another plan differs from this one."""
+        """How another plan differs from this one.
+
+        Args:
+            plan: Table of the other plan, as a refusal carries it.
+        """
         return difference(self.plan.table, table_from(plan)) or "no difference was found"
 
     # -- work ----------------------------------------------------------------------------------------------------

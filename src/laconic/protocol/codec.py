@@ -95,22 +95,38 @@ class Codec:
 
     Args:
         plan: The plan that both sides follow, which tells what a payload holds; None: every payload says its own names.
-        most_bytes: Bytes of the largest message that is encoded or decoded. Raising it lets larger messages through.
+        most_bytes: Bytes of the largest message that is encoded or decoded. A larger one is refused; raising it lets
+            larger messages through.
     """
 
     plan: Plan | None
     most_bytes: int = MOST_BYTES
 
     def encode(self, message: Message) -> bytes:
-        """The message as it crosses a wire."""
+        """The message as it crosses a wire.
+
+        Args:
+            message: Any message of the protocol.
+
+        Raises:
+            LocalProtocolError: It has more bytes than are allowed, or is no message.
+        """
         return next(self.encode_many([message]))
 
     def encode_many(self, messages: Iterable[Message]) -> Iterator[bytes]:
-        """Messages one after the other; a payload that several in a row share is encoded once."""
+        """Messages one after the other; a payload that several in a row share is encoded once.
+
+        Args:
+            messages: Messages of the protocol, in order.
+        """
         return map(b"".join, self.in_pieces(messages))
 
     def in_pieces(self, messages: Iterable[Message]) -> Iterator[Pieces]:
-        """What makes up each of the messages when it is joined; those that share a payload share its pieces."""
+        """What makes up each of the messages when it is joined; those that share a payload share its pieces.
+
+        Args:
+            messages: Messages of the protocol, in order.
+        """
         last: tuple[Payload, Layout | None] | None = None
         packed: Pieces = ()
         for message in messages:
@@ -128,18 +144,33 @@ class Codec:
             yield pieces
 
     def decode(self, data: bytes) -> Any:
-        """The message in these bytes; anything else raises `RemoteProtocolError`."""
+        """The message in these bytes.
+
+        Args:
+            data: Bytes that came, whole.
+
+        Raises:
+            RemoteProtocolError: They are no message, of another version, malformed, or more than are allowed.
+        """
         return _read(data, self._opened, most_bytes=self.most_bytes)
 
     def size(self, message: Message) -> int:
-        """len(encode(message)), without copying the arrays."""
+        """len(encode(message)), without copying the arrays.
+
+        Args:
+            message: Any message of the protocol.
+        """
         rest = len(_HEAD) + len(_encoder.encode(_sent(message)))
         if type(message) not in CARRIED_IN:
             return rest
         return rest + packed_size(payload_of(message), self.layout(message), dim=self._dim)
 
     def layout(self, message: Any) -> Layout | None:
-        """The layout of what a message carries, as far as the plan knows one."""
+        """The layout of what a message carries, as far as the plan knows one.
+
+        Args:
+            message: Any message of the protocol.
+        """
         find = LAYOUTS.get(_KIND_OF.get(type(message), type(message)))
         return None if find is None or self.plan is None else find(self.plan, message)
 
@@ -158,13 +189,26 @@ class Codec:
 
 
 def encode_state(state: msgspec.Struct) -> bytes:
-    """A saved state as bytes, its arrays with their shapes, and a checksum, as nothing sends it again when damaged."""
+    """A saved state as bytes, its arrays with their shapes, and a checksum, as nothing sends it again when damaged.
+
+    Args:
+        state: Any struct of msgspec whose fields are plain values and arrays, such as a snapshot.
+    """
     body = _encoder.encode(state)
     return _HEAD + struct.pack("<I", crc32(body)) + body
 
 
 def decode_state(data: bytes, kind: type[_S], *, most_bytes: int = MOST_STATE_BYTES) -> _S:
-    """The saved state in these bytes; anything else raises `RemoteProtocolError`."""
+    """The saved state in these bytes.
+
+    Args:
+        data: What `encode_state` gave.
+        kind: Class of the struct that was saved.
+        most_bytes: Bytes that are read at most; more are refused.
+
+    Raises:
+        RemoteProtocolError: They are no saved state of that class, damaged, or more than are allowed.
+    """
     decoder = msgspec.msgpack.Decoder(kind, ext_hook=described)
 
     def read(rest: memoryview) -> _S:

@@ -17,6 +17,10 @@ NAMED = 8
 def difference(ours: Mapping[str, Scalar], theirs: Mapping[str, Scalar]) -> str | None:
     """Which parameters two tables differ in, both values of each; None where there is no difference.
 
+    Args:
+        ours: Table of the plan here, as ``plan.table`` gives it.
+        theirs: Table of the plan there.
+
     Examples:
         >>> difference({"kernel": "Gaussian", "kernel.gamma": 1}, {"kernel": "Gaussian", "kernel.gamma": 0.5})
         'kernel.gamma is 1 here and 0.5 there'

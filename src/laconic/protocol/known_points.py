@@ -26,6 +26,9 @@ class PointTable:
 
     It only ever grows, and what it has beyond the lists that refer to it does no harm: a list that was made in vain, as
     an event failed or was interrupted, leaves nothing else behind.
+
+    Args:
+        dim: Features d of a point, from 1.
     """
 
     def __init__(self, dim: int) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from laconic.checks import require_one_of
 from laconic.protocol.codec import Codec
 from laconic.protocol.messages import (
     Ask,
@@ -127,7 +128,13 @@ class Ledger:
         self._epoch = 0  # the latest one seen
 
     def record(self, message: Message, *, direction: Direction, client: int) -> None:
-        """Count one message."""
+        """Count one message.
+
+        Args:
+            message: Message that passes.
+            direction: Where it goes: up, from a client to the server, or down.
+            client: Number of the client that sends it or is sent it.
+        """
         epoch, phase = self._label(message)
         scalars, octets = payload_of(message).scalars, self.codec.size(message)
         new = Entry(epoch, phase, direction, client, client, 1, scalars, octets)
@@ -141,7 +148,13 @@ class Ledger:
             self._records.append(new)
 
     def record_mailing(self, sizes: Sizes, *, like: Message, direction: Direction) -> None:
-        """Count messages to or from many clients, which are of these sizes and belong where ``like`` does."""
+        """Count messages to or from many clients at once.
+
+        Args:
+            sizes: How long they are, by runs of clients that send alike.
+            like: One of them, which says under which epoch and phase they count.
+            direction: Where they go: up, from clients to the server, or down.
+        """
         epoch, phase = self._label(like)
         total = sizes.total
         self._messages += total.messages
@@ -169,7 +182,23 @@ class Ledger:
         return Count(self._messages, self._scalars, self._bytes)
 
     def by(self, *keys: Literal["epoch", "phase", "direction", "client"]) -> dict[tuple[int | str, ...], Count]:
-        """Counts grouped by some of epoch, phase, direction and client."""
+        """Counts grouped by some of epoch, phase, direction and client.
+
+        Each key of the result is a tuple with a value for each of the keys given: the number of an epoch or of a
+        client, up or down, or the name of a phase or digest. Other messages count under control, greeting, membership
+        or upload.
+
+        Args:
+            keys: Any of epoch, phase, direction and client, in the order wanted; without any there is one sum.
+
+        Examples:
+            >>> from laconic import Cosine, DisLinUCB, run
+            >>> sent = run(DisLinUCB(D=2.0), Cosine(dim=3), clients=2, rounds=5).ledger.by("phase", "direction")
+            >>> sorted(sent)
+            [('control', 'down'), ('control', 'up'), ('share statistics', 'down'), ('share statistics', 'up')]
+        """
+        for key in keys:
+            require_one_of("a key", key, choices=("epoch", "phase", "direction", "client"))
         groups: dict[tuple[int | str, ...], Count] = {}
         for entry in self.entries:
             for address, count in _expanded(entry, keys):

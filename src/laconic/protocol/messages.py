@@ -33,9 +33,10 @@ BLANK = Label(0, 0)
 
 
 class Payload(msgspec.Struct, frozen=True, eq=False, array_like=True):
-    """What travels: ``values`` are the scalars that the paper counts.
+    """What travels: ``Payload(values, control, records)``, each of them by name, and each empty unless given.
 
-    ``control`` and ``records`` are numbers and arrays that the protocol adds to them, which count in bytes only.
+    ``values`` are arrays whose entries are the scalars that the paper counts. ``control`` are numbers, and ``records``
+    arrays, that the protocol adds to them; both count in bytes only.
     """
 
     values: dict[str, np.ndarray] = {}

@@ -74,7 +74,12 @@ class Work:
     run: Callable[[Share], Any]
 
     def result(self, share: Share = build_alone) -> Any:
-        """Run it here and now."""
+        """Run it here and now; what it raises is its result too, to be handed back with ``done``.
+
+        Args:
+            share: Builds what several members of this process need, once for all of them, as share(topic, label,
+                build). The default builds it for this member alone; `laconic.protocol.outcome.BuildOnce` keeps it.
+        """
         return self.run(share)
 
 

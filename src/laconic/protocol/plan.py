@@ -66,7 +66,12 @@ class Plan:
         return bool(self.phases) or self.digest is not None
 
     def rounded(self, points: Floats, rewards: Floats) -> tuple[Floats, Floats]:
-        """Points and rewards as they would travel."""
+        """Points and rewards as they would travel, and so as clients learn from them.
+
+        Args:
+            points: Points, (m, d), finite.
+            rewards: Rewards, finite.
+        """
         return self.wire.rounded(points, rewards, kernel=self.belief.metric(), lam=self.belief.lam)
 
     @property

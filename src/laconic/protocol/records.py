@@ -253,11 +253,22 @@ _KINDS: Any = (
 
 
 def encode_record(record: Record) -> bytes:
-    """A record as a store keeps it."""
+    """A record as a store keeps it, with a checksum.
+
+    Args:
+        record: Any record of an outcome's ``keep``, or a snapshot.
+    """
     return encode_state(record)
 
 
 def decode_record(data: bytes) -> Record:
-    """The record in these bytes; anything else raises `ProtocolError`."""
+    """The record in these bytes.
+
+    Args:
+        data: What `encode_record` gave.
+
+    Raises:
+        RemoteProtocolError: They are no record, or damaged.
+    """
     record: Record = decode_state(data, _KINDS)
     return record

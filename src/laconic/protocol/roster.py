@@ -36,8 +36,8 @@ class Patience:
     """How long a sync waits for its members, and how many must be present for one to begin.
 
     Args:
-        seconds: Seconds that a sync waits for a member, above 0, before it goes on without it. Raising it waits longer
-            for slow members.
+        seconds: Seconds that a phase of a sync waits for parts, above 0, before it goes on without those who have not
+            answered. Raising it waits longer for slow members.
         quorum: Members that must be present for a sync to begin, from 1. Raising it keeps small parts of a federation
             from going on alone.
     """

@@ -91,14 +91,17 @@ def _numbers(members: Iterable[int]) -> list[int]:
 class Server:
     """The middle of the star. Every call gives an `Outcome`; an error leaves everything as it was.
 
-    A server has no lock: threads that share one take turns.
+    ``server.opened`` is the record to keep before all others. A server has no lock: threads that share one take turns.
 
     Args:
         plan: The parts that it runs on; its clients' must be the same.
-        members: Numbers of those who are on its roster from the start, each with a link of its own number.
-        term: Random number that the runtime draws whenever it starts a server, so that its starts are told apart.
-        patience: How long a sync waits for its members, and how many must be present.
-        most_members: Largest roster; None: any. Who greets beyond it is refused.
+        members: Numbers of those who are on its roster from the start, from 0 and no two alike, each with a link of
+            its own number.
+        term: Random number that the runtime draws whenever it starts a server, a whole number from 0 to 2⁵³ − 1. It
+            tells beliefs of one start from those of another.
+        patience: How long a sync waits for its members, and how many must be present; None: 30 seconds and one member,
+            as `Patience()` says. Time passes by `tick` alone: a runtime that never calls it waits for ever.
+        most_members: Largest roster, from 1; None: any. Who greets beyond it is refused.
     """
 
     def __init__(
@@ -182,11 +185,28 @@ class Server:
     # -- events --------------------------------------------------------------------------------------------------
 
     def vet(self, message: Up) -> Vetted | None:
-        """Check what a message carries, for `receive`; it changes nothing, so that it may run beside events."""
+        """Check what a message carries, for `receive`; it changes nothing, so that it may run beside events.
+
+        Args:
+            message: A message from a client.
+        """
         return together.vet(self.hub, message) if isinstance(message, Part) else None
 
     def receive(self, link: int, message: Up, *, vetted: Vetted | None = None) -> Outcome[Sends]:
-        """What a message that came on a link leads to; ``vetted`` is what `vet` has said of it, if it was asked."""
+        """What a message that came on a link leads to.
+
+        One that is late or repeated is dropped, and the outcome says why. The name in a greeting is taken as it is:
+        whoever serves strangers checks it first.
+
+        Args:
+            link: Number that the runtime gave the link, no two alike; those of members from the start are their own
+                numbers.
+            message: A message from a client, as `Codec.decode` gives it.
+            vetted: What `vet` has said of it; None: it is checked here.
+
+        Raises:
+            RemoteProtocolError: No correct client sends this here. End the link, and call `lose`.
+        """
         if not isinstance(message, Up):
             raise RemoteProtocolError(f"{type(message).__name__} goes to a client, not to a server")
         if isinstance(message, Hello):
@@ -206,17 +226,35 @@ class Server:
         return self._event(Heard, number, reason) if member.status is Status.SLOW else Outcome(dropped=reason)
 
     def lose(self, link: int) -> Outcome[Sends]:
-        """A link is down: its member is away until it greets anew."""
+        """A link is down: its member is away until it greets anew.
+
+        Args:
+            link: Number of the link; one that is nobody's changes nothing.
+        """
         if link not in self.hub.links:
             return Outcome(dropped=f"link {link} is nobody's")
         return self._event(Lost, link, None)
 
     def tick(self, now: float) -> Outcome[Sends]:
-        """Time has passed; it never goes back."""
+        """Time has passed; it never goes back.
+
+        Call it now and then, about twice a second: who keeps a sync waiting is left out at such a call.
+
+        Args:
+            now: Seconds by any clock, a finite number; an earlier one than the last counts as the last.
+
+        Raises:
+            InputError: The time is no finite number.
+        """
         return self._event(Tick, 0, now)
 
     def done(self, work: Work, result: Any) -> Outcome[Sends]:
-        """What follows from work that is done; work that is no longer owed changes nothing."""
+        """What follows from work that is done; work that is no longer owed changes nothing.
+
+        Args:
+            work: What ``outcome.compute`` asked for.
+            result: What ``work.result()`` gave, or the error that it raised: the sync is then abandoned.
+        """
         if self.hub.owed is None or work.of is not self.hub.owed:
             return Outcome(dropped="this work is no longer owed")
         return self._event(Done, 0, result)

@@ -22,13 +22,25 @@ MOST_FIELDS = 64
 class Layout:
     """The arrays and numbers of a payload, in the order in which they travel; any of them may be missing.
 
-    A control field is a ``float``, which always takes the same bytes, or an ``int``, which takes as many as it needs.
-    A layout that has no such fields, and says of every array which ``types`` its entries may have, is *tight*: all
-    arrays travel in one run of bytes. Of these some are ``always`` there, and the ``rest`` of the bytes, whose length
-    nobody says, is one of them. Those that are ``small`` travel in few bits an entry where that is shorter.
+    A layout that has no control fields, and says the types of every array, is *tight*: all arrays travel in one run of
+    bytes. A layout has at most 64 arrays and numbers.
 
-    >>> Layout(values={"points": ("n", "d"), "rewards": ("n",)}, control={"offset": int}).shapes
-    (('n', 'd'), ('n',))
+    Args:
+        values: Shape of each array that the paper counts, by name. A shape is a tuple of whole numbers and symbols:
+            ("n", "d") are n rows of the plan's d features, and other symbols are found by decoding.
+        records: Shape of each further array, by name; these count in bytes only.
+        control: Type of each number that the protocol adds, by name: float, which always takes the same bytes, or int,
+            which takes as many as it needs.
+        types: Types that the entries of each array may have, by name, such as ("int8", "float32"); of all arrays, or
+            empty.
+        always: Names of the arrays of a tight layout that are always there.
+        rest: Name of the array of a tight layout that takes the rest of the bytes, whose length nobody says; a row that
+            is always there. None: every array says its length.
+        small: Names of the arrays of a tight layout that travel in few bits an entry where that is shorter.
+
+    Examples:
+        >>> Layout(values={"points": ("n", "d"), "rewards": ("n",)}, control={"offset": int}).shapes
+        (('n', 'd'), ('n',))
     """
 
     values: Mapping[str, Shape] = field(default_factory=dict)

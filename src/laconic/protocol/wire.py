@@ -31,33 +31,73 @@ LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
 class Wire(Protocol):
-    """How points and rewards are packed."""
+    """How points and rewards are packed.
+
+    The class variable ``by_reference`` is True when a point that the other side knows goes as a number that names it.
+    """
 
     #: True when a point that the other side knows goes as a number that names it.
     by_reference: ClassVar[bool]
 
     def rounded(self, points: Floats, rewards: Floats, *, kernel: Kernel | None, lam: float) -> tuple[Floats, Floats]:
-        """Points and rewards as the other side will have them; what is exact already comes back as it is."""
+        """Points and rewards as the other side will have them; what is exact already comes back as it is.
+
+        Args:
+            points: Points, (m, d), finite.
+            rewards: Rewards, finite; they need not be as many.
+            kernel: Kernel that says how far apart two points are; None: their plain distance does.
+            lam: Ridge λ, above 0, to which the error of rounding is compared.
+
+        Raises:
+            InputError: A number does not fit into what travels.
+        """
         ...
 
     def packed(self, points: Floats) -> list[np.ndarray]:
-        """The forms in which rounded points travel, each with those points that need it, in order; see `form_of`."""
+        """The forms in which rounded points travel, each with those points that need it, in order; see `form_of`.
+
+        Args:
+            points: Points as `rounded` gave them, (m, d).
+        """
         ...
 
     def form_of(self, points: Floats) -> np.ndarray:
-        """Which of the forms each point takes, 0 for the first."""
+        """Which of the forms each point takes, 0 for the first.
+
+        Args:
+            points: Points as `rounded` gave them, (m, d); the result is (m,).
+        """
         ...
 
     def unpacked(self, form: int, array: np.ndarray) -> Floats:
-        """The points in one of the forms."""
+        """The points in one of the forms, in float64.
+
+        Args:
+            form: Number of the form, from 0.
+            array: What came in that form, (m, d), of any type.
+
+        Raises:
+            RemoteProtocolError: There is no such form, or its numbers are of another type.
+        """
         ...
 
     def packed_rewards(self, rewards: Floats) -> np.ndarray:
-        """Rounded rewards as they travel."""
+        """Rounded rewards as they travel.
+
+        Args:
+            rewards: Rewards as `rounded` gave them.
+        """
         ...
 
     def unpacked_rewards(self, array: np.ndarray) -> Floats:
-        """The rewards that came."""
+        """The rewards that came, in float64.
+
+        Args:
+            array: What came, of any type.
+
+        Raises:
+            RemoteProtocolError: Its numbers are of another type than rewards travel in.
+        """
         ...
 
 

@@ -40,7 +40,13 @@ class Course:
 
 
 def certificates(courses: Sequence[Course], *, title: str) -> Figure:
-    """Small multiples, a quantity each, against the number of points; a line for each run."""
+    """Small multiples, a quantity each, against the number of points; a line for each run.
+
+    Args:
+        courses: What is drawn, one or more: for each algorithm with one setting a `Course`, with the versions of its
+            runs.
+        title: Title of the figure, one line.
+    """
     figure = blank(12.5, 6.4)
     panels = figure.subplots(2, 3).flatten()
     last = max(int(max(run["length"])) for course in courses for run in course.runs)

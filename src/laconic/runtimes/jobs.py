@@ -35,7 +35,10 @@ Result = TypeVar("Result")
 
 
 class WorkersLost(LaconicError):
-    """A process that ran jobs is gone; what had finished is kept."""
+    """A process that ran jobs is gone, perhaps as memory ran out; what had finished is kept.
+
+    Start the same comparison again, with fewer ``jobs`` where memory ran out.
+    """
 
 
 class Engine(Protocol):

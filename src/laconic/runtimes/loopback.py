@@ -28,7 +28,20 @@ def play(
     delivery: Delivery | None = None,
     log: bool = False,
 ) -> Run:
-    """Every client in turn, round by round: choose, observe, and deliver whatever messages that brings about."""
+    """Every client in turn, round by round: choose, observe, and deliver whatever messages that brings about.
+
+    `laconic.run` checks its arguments first, and is what to call to play; this is what a runtime is compared with.
+
+    Args:
+        algorithm: Who plays: one value, without grids.
+        instance: What is played, a problem opened for a seed and so many clients.
+        clients: Clients N that learn together, from 1.
+        rounds: Rounds T, from 1; every client acts once in each.
+        seed: Seed of the clients' draws, from 0.
+        progress: Called after every round with the number of steps so far; None: nothing is.
+        delivery: How messages travel; None: as objects, first come, first served.
+        log: True: the probability of every choice is kept too.
+    """
     plan = algorithm.plan(instance.dim)
     recorder = Recorder(plan, clients=clients, rounds=rounds, log=instance if log else None)
     network = Network(plan, clients=clients, seed=seed, ledger=recorder.ledger, delivery=delivery, strict=True)

@@ -30,6 +30,10 @@ class Delivery:
     """How messages travel: first come, first served or in an order that a generator draws, as objects or through bytes.
 
     Each link keeps its order, as a connection does.
+
+    Args:
+        shuffle: Generator that draws which link is served next; None: the one whose message was sent first.
+        through_bytes: True: every message is encoded and decoded, as on a network. False: it travels as an object.
     """
 
     shuffle: np.random.Generator | None = None
@@ -43,10 +47,20 @@ SERVER = -1
 class Network:
     """Clients and a server joined by links, one for each client; each link keeps its order, and may be cut.
 
-    Work is done as soon as it is owed, but for members who are ``slow``. ``share`` is False where each member is to do
-    its own work, as in processes of their own; with ``keep`` all records are kept, in memory. In a ``strict`` one work
-    that fails raises, where a member would otherwise give up its link and greet anew. ``learning`` is how
-    beliefs learn where work is shared.
+    Work is done as soon as it is owed, but for members who are ``slow``. ``network.clients`` has the clients by number,
+    ``network.server`` the server, and ``network.ledger`` what was sent.
+
+    Args:
+        plan: The parts that all of them run on.
+        clients: How many clients there are, from 0, or their numbers.
+        seed: Seed of their draws, from 0.
+        ledger: Where messages are counted; None: a ledger of its own.
+        delivery: How messages travel; None: as objects, first come, first served.
+        share: True: what all members need is built once. False: each does its own work, as in processes of their own.
+        keep: True: all records are kept, in memory.
+        patience: How long a sync waits for its members, and how many must be present; None: as `Patience()` says.
+        strict: True: work that fails raises. False: a member whose work fails gives up its link and greets anew.
+        learning: How beliefs learn where work is shared; None: as they do by themselves.
     """
 
     def __init__(
@@ -89,7 +103,13 @@ class Network:
             self.add(number, clients=len(numbers))
 
     def add(self, number: int, *, clients: int = 1, member: bool = True) -> Client:
-        """One more client, with nothing observed; one that is no member has yet to greet."""
+        """One more client, with nothing observed.
+
+        Args:
+            number: Its number, which no other has; its first link has it too.
+            clients: Clients N of the federation, from 1, as far as it knows yet.
+            member: True: the server has it on its roster. False: it has yet to greet.
+        """
         client = Client(self.plan, number=number, seed=self.seed, clients=clients, member=member, points=self._points)
         self.clients[number] = client
         self._link(number, number)
@@ -100,7 +120,12 @@ class Network:
     # -- links ---------------------------------------------------------------------------------------------------
 
     def cut(self, number: int, *, noticed: bool = True) -> None:
-        """Break a client's link: what is on its way is lost, and the server need not have ``noticed``."""
+        """Break a client's link: what is on its way is lost.
+
+        Args:
+            number: Number of the client.
+            noticed: True: the server is told. False: it finds out when the client greets anew.
+        """
         self.up[number].clear()
         self.down[number].clear()
         self._arrived = deque(each for each in self._arrived if each[1] != number)
@@ -110,7 +135,11 @@ class Network:
             self.post_down(self.server.lose(self.links[number]))
 
     def greet(self, number: int) -> None:
-        """Give a client a new link, on which it greets."""
+        """Give a client a new link, on which it greets.
+
+        Args:
+            number: Number of the client.
+        """
         self._link(number, max(*self.links.values(), *self.links) + 1)
         self.post(number, self.clients[number].greet())
 
@@ -119,13 +148,22 @@ class Network:
         self.links[number], self._receivers[link] = link, number
 
     def tick(self, now: float) -> None:
-        """Tell the server the time."""
+        """Tell the server the time.
+
+        Args:
+            now: Seconds by any clock, which never goes back.
+        """
         self.post_down(self.server.tick(now))
 
     # -- moving messages -----------------------------------------------------------------------------------------
 
     def post(self, number: int, outcome: Outcome[Up]) -> None:
-        """Queue what a client sends, and do what work it owes."""
+        """Queue what a client sends, and do what work it owes.
+
+        Args:
+            number: Number of the client.
+            outcome: What one of its calls gave.
+        """
         self._keep(number, outcome)
         if outcome.installed is not None and not self.plan.phases:
             self.installed.append(outcome.installed)
@@ -137,7 +175,11 @@ class Network:
         self._work(number, outcome.compute)
 
     def post_down(self, outcome: Outcome[tuple[int, Down]]) -> None:
-        """Queue what the server sends, and do what work it owes."""
+        """Queue what the server sends, and do what work it owes.
+
+        Args:
+            outcome: What one of its calls gave.
+        """
         self._keep(SERVER, outcome)
         if outcome.installed is not None:
             self.installed.append(outcome.installed)
@@ -154,7 +196,12 @@ class Network:
             self._why[number, message.version] = self.plan.digest.why_raw(self.server.hub.edition)
 
     def settle(self, number: int, outcome: Outcome[Up]) -> None:
-        """Deliver what a client sends and all that follows from it."""
+        """Deliver what a client sends and all that follows from it.
+
+        Args:
+            number: Number of the client.
+            outcome: What one of its calls gave.
+        """
         self.post(number, outcome)
         self.drain()
 

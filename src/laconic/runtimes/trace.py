@@ -40,7 +40,8 @@ class Download:
         e_lo: Variances are at most 1/(1 + e_lo) times too large.
         e_hi: Variances are at most 1 + e_hi times too small.
         kappa: Variances are this many times too large on average, at the points observed.
-        beta: How far its mean may be from the exact one.
+        beta: The mean that was sent is within beta·σ(x) of the exact one at every x, before rounding and but for what
+            the reference dictionary leaves of points; in units of rewards. A raw version has 0.
         why: Why it is raw, where it is.
     """
 
@@ -59,7 +60,14 @@ class Download:
 
     @classmethod
     def of(cls, step: int, client: int, held: Held, *, why: str) -> Download:
-        """What is worth knowing of a version; without a certificate it is exact."""
+        """What is worth knowing of a version; without a certificate it is exact.
+
+        Args:
+            step: Step t = 1 … NT after which it came.
+            client: Number of the client that it came to.
+            held: The version as that client holds it.
+            why: Why it is raw, where it is.
+        """
         said = held.certificate
         e_lo, e_hi, kappa, beta = (
             (0.0, 0.0, 1.0, 0.0) if said is None else (said.e_lo, said.e_hi, said.kappa, said.beta)
@@ -109,8 +117,10 @@ class Run:
         rounds: Rounds T, in each of which every client acted once.
         choices: Place of the chosen arm at each step, (NT,).
         regrets: Best mean reward minus that of the chosen arm at each step, (NT,).
-        sync_steps: Steps t = 1 … NT after which an exchange ran.
-        dictionary_sizes: Points of the dictionary after each exchange; empty where there is none.
+        sync_steps: Steps t = 1 … NT after which an exchange ran, one entry for each: a sync of all members, or, where
+            clients exchange alone, an ask that was answered with a later belief.
+        dictionary_sizes: Points of the dictionary after each exchange, 0 where it brought points as they are; empty
+            where no exchange brought a dictionary.
         scalars_at_sync: Scalars sent up to and with each exchange.
         ledger: What was sent, by epoch, phase, direction and client.
         seconds: Seconds that it took, without making the arms.
@@ -158,12 +168,12 @@ class Run:
 
     @property
     def syncs(self) -> int:
-        """How many synchronisations there were."""
+        """How many exchanges there were; where clients exchange alone, asks that were answered with a later belief."""
         return len(self.sync_steps)
 
     @property
     def dictionary(self) -> int | None:
-        """The final |S|; None where there is no dictionary."""
+        """The final |S|, 0 where the last exchange brought points as they are; None where there is no dictionary."""
         return int(self.dictionary_sizes[-1]) if len(self.dictionary_sizes) else None
 
     @property
@@ -182,6 +192,9 @@ class Run:
         """All decisions as an Arrow table, and as a Parquet file where a path is given; see `laconic.problems.events`.
 
         It needs ``run(…, log=True)``, which keeps the probability of every choice; arms are made again by the problem.
+
+        Args:
+            path: The Parquet file to write, of which an earlier one is replaced; None: nothing is written.
         """
         if self.chances is None:
             raise InputError("this run kept no probabilities of its choices; try run(…, log=True)")
@@ -210,10 +223,18 @@ class Run:
 
 
 class Recorder:
-    """Gathers a run as it happens."""
+    """Gathers a run as it happens: what every runtime gives its steps to, and has the `Run` from.
+
+    Its ``ledger`` is where the runtime counts messages.
+
+    Args:
+        plan: The plan by which messages are counted.
+        clients: Clients N that learn together, from 1.
+        rounds: Rounds T, from 1.
+        log: Instance that is played, where the probabilities of all choices are to be kept; None: they are not.
+    """
 
     def __init__(self, plan: Plan, *, clients: int, rounds: int, log: Instance | None = None) -> None:
-        """A recorder of a run; of a ``log``'s decisions it keeps the probabilities."""
         self.clients = clients
         steps = clients * rounds
         self.chances = None if log is None else Chances(np.full(steps, np.nan), np.zeros(steps), instance=log)
@@ -226,7 +247,13 @@ class Recorder:
         self._versions: list[Download] = []
 
     def round_done(self, index: int, round_: Round, choices: NDArray[np.int32]) -> None:
-        """Note what all clients chose in a round."""
+        """Note what all clients chose in a round.
+
+        Args:
+            index: Number of the round, from 0.
+            round_: The round itself.
+            choices: Place of the arm that each client chose, (N,).
+        """
         if round_.revealed is not None:
             self._replayed(index, round_, choices)
             return
@@ -247,22 +274,46 @@ class Recorder:
         self._rewards[steps] = round_.rewards[at]
 
     def exchanged(self, step: int, installed: list[Belief]) -> None:
-        """Note the beliefs that were installed after a step, and empty the list."""
+        """Note the beliefs that were installed after a step, and empty the list.
+
+        Args:
+            step: Step t = 1 … NT.
+            installed: What ``outcome.installed`` said: of the server's outcomes where there are syncs, of the clients'
+                elsewhere.
+        """
         for belief in installed:
             self.sync_done(step, belief)
         installed.clear()
 
     def downloaded(self, step: int, downloads: list[tuple[int, Held, str]]) -> None:
-        """Note the versions that clients came to hold after a step, and empty the list."""
+        """Note the versions that clients came to hold after a step, and empty the list.
+
+        Args:
+            step: Step t = 1 … NT.
+            downloads: Number of a client, the version that it holds now, and why that is raw, for each download.
+        """
         self._versions += [Download.of(step, client, held, why=why) for client, held, why in downloads]
         downloads.clear()
 
     def sync_done(self, step: int, belief: Belief) -> None:
-        """Note a sync that ran after step ``step`` = 1 … NT."""
+        """Note a sync that ran after a step.
+
+        Args:
+            step: Step t = 1 … NT.
+            belief: The belief that was installed.
+        """
         self._syncs.append((step, belief.dictionary_size, self.ledger.total.scalars))
 
     def finish(self, *, algorithm: Algorithm, seed: int, rounds: int, seconds: float, best: float | None = None) -> Run:
-        """The finished run; ``best`` is the largest reward of a log that was replayed."""
+        """The finished run.
+
+        Args:
+            algorithm: Who played.
+            seed: Seed of the run.
+            rounds: Rounds T that were played.
+            seconds: Seconds that it took.
+            best: Largest reward of a log that was replayed; None elsewhere.
+        """
         steps, sizes, scalars = zip(*self._syncs, strict=True) if self._syncs else ((), (), ())
         none = all(size is None for size in sizes)
         if self._used is not None:

@@ -36,12 +36,20 @@ DAYS = 30
 
 @dataclass(frozen=True)
 class Traffic:
-    """N clients with so many interactions each a day, and points of ``dim`` features."""
+    """What costs are estimated for: so many clients, with so many interactions each a day.
+
+    Args:
+        clients: Clients N that learn together, from 1.
+        daily: Interactions of one client in a day, from 1.
+        dim: Number of features d of a point, from 1.
+        width: Bytes of one coordinate on LaconicUCB's wire, above 0: less than 1 where most are near their middle, and
+            more where a byte is too coarse. Raising it makes LaconicUCB look dearer; other algorithms are not touched.
+    """
 
     clients: int
     daily: int
     dim: int
-    width: float = 1.0  # bytes of a coordinate on LaconicUCB's wire; less than one where many are near their middle
+    width: float = 1.0
 
     def __post_init__(self) -> None:
         require_whole("clients", self.clients, least=1)
@@ -50,7 +58,12 @@ class Traffic:
 
 @dataclass(frozen=True)
 class Cost:
-    """Bytes that a client sends and is sent on its first day, and on an average day of the rest of the month."""
+    """Bytes that a client sends and is sent, both ways together.
+
+    Attributes:
+        first: Bytes of its first day.
+        later: Bytes of an average day of the 29 that follow.
+    """
 
     first: float
     later: float

@@ -34,7 +34,14 @@ class Fit:
 
 
 def fit(kernel: Kernel, X: Floats, y: Floats) -> Fit:
-    """The kernel's parameters and λ of the largest evidence, starting from the kernel as it is."""
+    """The kernel's parameters and λ of the largest evidence, starting from the kernel as it is.
+
+    Args:
+        kernel: The kernel to begin with. Its parameters may go to a thousandth and to a thousand times what they are;
+            one that has no scale stays as it is, and λ alone is fitted.
+        X: Points, (n, d), a row for each.
+        y: Their rewards, (n,).
+    """
     from scipy.optimize import minimize
 
     names = (*parameters(kernel), "lam")

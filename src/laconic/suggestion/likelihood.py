@@ -12,27 +12,43 @@ from dataclasses import dataclass
 import numpy as np
 
 from laconic.arrays import Floats
+from laconic.checks import require_positive
 from laconic.kernels import Gaussian, Kernel, Matern, RationalQuadratic, as_kernel
 from laconic.linalg import lower_cholesky, solve_lower
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """The largest log-likelihood over s², that s², and the gradient: by each ln parameter of the kernel, then ln λ."""
+    """How likely the rewards of a sample are, and how that changes with the settings.
+
+    Attributes:
+        log: The largest log-likelihood over s², a natural logarithm.
+        signal: That s, the standard deviation of the signal, in units of rewards.
+        gradient: Slope of the log-likelihood by the logarithm of each parameter of the kernel that is fitted, and then
+            of λ.
+    """
 
     log: float
-    signal: float  # s
+    signal: float
     gradient: Floats
 
 
 def evidence(kernel: Kernel, X: Floats, y: Floats, *, lam: float) -> Evidence:
     """ln p(y) = −n/2 (1 + ln 2πs²) − ½ ln det(K + λI), with s² = yᵀ(K + λI)⁻¹y / n, and its gradient.
 
-    >>> import numpy as np
-    >>> found = evidence(Gaussian(1.0), np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 0.5, -0.5]), lam=0.1)
-    >>> round(found.log, 4), len(found.gradient)
-    (-2.9246, 2)
+    Args:
+        kernel: The kernel; of Gaussian, Matern and RationalQuadratic the gradient has their parameters.
+        X: Points, (n, d), a row for each.
+        y: Their rewards, (n,).
+        lam: Ridge λ, above 0: the noise's variance as a part of the signal's.
+
+    Examples:
+        >>> import numpy as np
+        >>> found = evidence(Gaussian(1.0), np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 0.5, -0.5]), lam=0.1)
+        >>> round(found.log, 4), len(found.gradient)
+        (-2.9246, 2)
     """
+    require_positive("lam", lam)
     n = len(X)
     L = lower_cholesky(kernel(X, X) + lam * np.eye(n))
     rows = solve_lower(L, np.eye(n))  # L⁻¹, of which only norms and products are taken

@@ -27,7 +27,13 @@ STILL = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Points (n, d), rewards (n,) or None, and how many points it was drawn from."""
+    """Points, perhaps with their rewards, that settings are chosen from.
+
+    Args:
+        points: Features, (n, d), a row for each; two points or more, that are not all the same.
+        rewards: What each of them paid, (n,), not all the same; None where nothing is known of that.
+        drawn_from: How many points there were, of which these were drawn; None where these are all.
+    """
 
     points: Floats
     rewards: Floats | None = None
@@ -88,6 +94,12 @@ def pilot(problem: Problem, *, interactions: int = 500, seed: int = 0) -> Sample
     """What one client that chooses uniformly at random would see of a problem.
 
     Of a log in which only the reward of the chosen arm is known, it sees that arm of each event that counts.
+
+    Args:
+        problem: The problem that is looked at.
+        interactions: Choices that are made, from 2; of a log no more than it has. Raising it takes longer and sees
+            more.
+        seed: Seed of the problem and of the choices, from 0.
 
     Examples:
         >>> from laconic import Cosine

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from laconic import registry
 from laconic.arrays import Floats
-from laconic.checks import any_array
+from laconic.checks import any_array, require_whole
 from laconic.defaults import ALPHA, D_EXACT, DELTA, LAM
 from laconic.experiments.parts import ProblemLike, as_problem
 from laconic.kernels import Kernel, as_kernel, require_positive_definite
@@ -44,14 +44,16 @@ def suggest(
     """Settings for data of one's own: kernel scale, λ, α and the rest, and what each algorithm would send a day.
 
     Args:
-        X: Points, (n, d), a row for each.
+        X: Points, (n, d), a row for each; two or more, that are not all the same.
         y: Their rewards, (n,); None where there are none, and then only scales are fitted.
         kernel: A kernel, or the name of one whose scale is fitted.
-        clients: Clients N that will learn together.
-        traffic: Interactions of one client in a day.
-        most: Rows to look at, of which that many are drawn where there are more. Raising it takes longer and estimates
-            better.
-        seed: Seed of what is drawn.
+        clients: Clients N that will learn together, from 1. No setting depends on it; where every point goes to
+            everyone, the estimated bytes of a client grow with it.
+        traffic: Interactions of one client in a day, from 1. No setting depends on it; raising it raises the estimated
+            bytes of a day.
+        most: Rows to look at, from 2, of which that many are drawn where there are more. Raising it takes longer and
+            estimates better.
+        seed: Seed of what is drawn, from 0.
 
     Examples:
         >>> import numpy as np
@@ -78,13 +80,17 @@ def suggest_for(
 
     Args:
         problem: What is played: a value, a name that laconic list shows, or the path of an .npz file.
-        sample: Uniformly random choices of the pilot. Raising it takes longer and estimates better.
+        sample: Uniformly random choices of the pilot, from 2; of a log no more than it has. Raising it takes longer and
+            estimates better.
         kernel: A kernel, or the name of one whose scale is fitted.
-        clients: Clients N that will learn together.
-        traffic: Interactions of one client in a day.
-        seed: Seed of what is drawn.
+        clients: Clients N that will learn together, from 1. No setting depends on it; where every point goes to
+            everyone, the estimated bytes of a client grow with it.
+        traffic: Interactions of one client in a day, from 1. No setting depends on it; raising it raises the estimated
+            bytes of a day.
+        seed: Seed of what is drawn, from 0.
     """
     played = as_problem(problem)
+    require_whole("sample", sample, least=2)
     seen = pilot(played, interactions=sample, seed=seed)
     return replace(_suggested(seen, kernel=_as_kernel(kernel), clients=clients, traffic=traffic), problem=played)
 

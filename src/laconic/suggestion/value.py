@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from laconic.algorithms import Algorithm, ApproxDisKernelUCB, DisKernelUCB, LaconicUCB, NKernelUCB, OneKernelUCB
-from laconic.checks import seen
+from laconic.checks import require_whole, seen
 from laconic.errors import InputError
 from laconic.experiments.parts import ProblemLike, as_problem, name_of, to_table
 from laconic.kernels import Kernel
@@ -71,7 +71,11 @@ class Suggestion:
     problem: Problem | None = None
 
     def algorithm(self, name: str = "LaconicUCB") -> Algorithm:
-        """One algorithm with these settings."""
+        """One algorithm with these settings.
+
+        Args:
+            name: LaconicUCB, DisKernelUCB, ApproxDisKernelUCB, OneKernelUCB or NKernelUCB, in any case.
+        """
         known = self.algorithms()
         found = {each.lower(): each for each in known}.get(str(name).lower())
         if found is None:
@@ -115,12 +119,23 @@ class Suggestion:
     ) -> str:
         """An experiment file for ``laconic run``: these algorithms on the problem that the sample was drawn from.
 
-        Of points of one's own `rehearsal` makes a problem. A problem's file that lies in ``folder``, where the text
-        will lie too, is named from there, so that both can be moved together.
+        Of points of one's own `rehearsal` makes a problem.
+
+        Args:
+            problem: What is played: a value, a name that laconic list shows, or the path of an .npz file; None: the
+                problem that the sample was drawn from, without which this is refused.
+            clients: Clients N, from 1; None: what a file of steps decides, and else those of ``traffic``.
+            rounds: Rounds T, from 1; None: what a file of steps decides, and else the interactions of one client in a
+                day, but no more than 2,000 of all clients together.
+            folder: Folder where the text will lie. A problem's file in it is named from there, so that both can be
+                moved together. None: files are named as they are.
         """
         from laconic.experiments.config import beside, problem_table, to_text
         from laconic.experiments.spec import SpecFile
 
+        for name, value in (("clients", clients), ("rounds", rounds)):
+            if value is not None:
+                require_whole(name, value, least=1)
         played = self.problem if problem is None else as_problem(problem)
         if played is None:
             raise InputError(

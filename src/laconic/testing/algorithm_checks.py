@@ -41,11 +41,18 @@ LEARNT = 64
 
 
 def check_algorithm(algorithm: Algorithm, *, dim: int | None = None) -> None:
-    """Check an algorithm, part by part and at play; ``dim`` is for one that takes arms of one dimension only.
+    """Check an algorithm, part by part and at play.
 
     It must be a frozen dataclass whose plan is made of sound parts; it must run at odd sizes, repeat itself exactly,
     choose the same arms however messages travel and in every runtime, be counted in full, and go on from its records,
     or from a snapshot of its state, as if nothing had happened. Its trigger must be able to fire on its own belief.
+
+    Args:
+        algorithm: A frozen dataclass with a method plan(dim); a value, and not the class.
+        dim: Features of the arms, from 1, for an algorithm that takes no others; None: several numbers are tried.
+
+    Raises:
+        AssertionError: It breaks a contract; the message says which part does, and in which game.
     """
     subject = Subject.of("algorithm", algorithm)
     _check_value(subject, algorithm)

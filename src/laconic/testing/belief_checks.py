@@ -31,11 +31,18 @@ LEARNT, DISTINCT = 40, 12
 
 
 def check_belief(belief: Belief, *, template: Belief | None = None) -> None:
-    """Check a belief, empty or not; ``template`` is the one of its plan, from which a saved one is restored.
+    """Check a belief, empty or not.
 
     Its views must have the right shapes and no negative variance, its covariance must be that of its features, a tail
     on top of it must predict what conditioning says, and its arrays must be all that it takes to make it again, and
     damaged ones refused.
+
+    Args:
+        belief: The belief, with whatever it has learnt.
+        template: The belief of its plan before any data, from which a saved one is restored; None: the belief itself.
+
+    Raises:
+        AssertionError: It breaks the contract; the message says where.
     """
     subject = Subject(f"belief {type(belief).__name__}")
     _check_properties(subject, belief)

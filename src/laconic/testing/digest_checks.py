@@ -33,11 +33,19 @@ CLIENTS = 3
 
 
 def check_digest(digest: Digest, *, belief: Belief, wire: Wire | None = None) -> None:
-    """Check a digest of points that start from ``belief`` and travel by ``wire``.
+    """Check a digest.
 
     Each of its functions must be pure; what it sends must survive the codec and take a client from whatever it holds to
     what the server says it holds then; malformed payloads must be refused; editions must have growing numbers, and be
     due when there is something that they lack and never otherwise.
+
+    Args:
+        digest: A value of a class that derives from `Digest`.
+        belief: The belief of a plan before any data.
+        wire: How points and rewards travel; None: as float64, `FloatWire()`.
+
+    Raises:
+        AssertionError: It breaks the contract; the message says which function does.
     """
     subject = Subject.of("digest", digest)
     subject.claim(isinstance(digest, Digest), "it must derive from laconic.Digest")

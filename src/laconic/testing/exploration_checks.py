@@ -28,6 +28,12 @@ def check_exploration(exploration: Exploration) -> None:
 
     It must be a function of what is shown and of draws from ``shown.random()``, change nothing of it, choose one of the
     arms, and say with which probability: those of all arms add up to one, and arms are chosen as often as it says.
+
+    Args:
+        exploration: A frozen dataclass with a method choose(shown); a value, and not the class.
+
+    Raises:
+        AssertionError: It breaks the contract; the message says with which arms.
     """
     subject = Subject.of("exploration", exploration)
     subject.claim(not isinstance(exploration, type), "it is a class; check a value of it")

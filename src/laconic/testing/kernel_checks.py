@@ -16,10 +16,17 @@ ROUNDING = 1e-8
 
 
 def check_kernel(kernel: object, *, dim: int = 3) -> None:
-    """Check a kernel, or anything that is accepted as one, on points of ``dim`` features.
+    """Check a kernel, or anything that is accepted as one.
 
     It must give the whole matrix in float64, symmetric and positive semi-definite, entry by entry a function of two
     points alone; ``diag`` must be its diagonal; empty sets are sets; and calling it must change nothing.
+
+    Args:
+        kernel: A kernel, a function k(X, Y) that gives the whole matrix, or a kernel of scikit-learn.
+        dim: Features of the points that it is tried on, from 1.
+
+    Raises:
+        AssertionError: It breaks the contract; the message says where.
     """
     require_whole("dim", dim, least=1)
     subject = Subject.of("kernel", kernel)

@@ -35,10 +35,18 @@ SILENT = Every(10**9)
 
 
 def check_phase(phase: Phase, *, belief: Belief, after: Sequence[Phase] = ()) -> None:
-    """Check a phase that starts from ``belief``, once the phases ``after`` which it comes in a sync are done.
+    """Check a phase.
 
     Each of its functions must be pure, what it sends must survive the codec, what goes down must be completed to the
     merged result, malformed parts must be refused, and order of arrival may change no more than the last bits of a sum.
+
+    Args:
+        phase: A value of a class that derives from `Phase`.
+        belief: The belief of a plan before any data, from which the sync starts.
+        after: Phases that come before it in the sync, in order.
+
+    Raises:
+        AssertionError: It breaks the contract; the message says which function does.
     """
     subject = Subject.of("phase", phase)
     subject.claim(isinstance(phase, Phase), "it must derive from laconic.Phase")

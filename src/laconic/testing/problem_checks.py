@@ -15,10 +15,18 @@ from laconic.testing.wording import Subject, same
 
 
 def check_problem(problem: Problem, *, clients: int = 3, rounds: int = 4, seeds_matter: bool = True) -> None:
-    """Check a problem on a few small instances; sizes of its own, if it has any, come first.
+    """Check a problem on a few small instances.
 
     Its rounds must fit together and be finite, be the same whenever they are asked for, and not depend on the horizon.
-    ``seeds_matter=False`` is for a problem that is the same for every seed, as a log is.
+
+    Args:
+        problem: A value with a method instance(seed, clients, rounds).
+        clients: Clients N of the instances, from 1; a problem with sizes of its own is given no more than it has.
+        rounds: Rounds T of the instances, from 1; a problem with sizes of its own is given no more than it has.
+        seeds_matter: True: another seed must give other rounds. False: it need not, as for a log.
+
+    Raises:
+        AssertionError: It breaks the contract; the message says in which round.
     """
     require_whole("clients", clients, least=1)
     require_whole("rounds", rounds, least=1)

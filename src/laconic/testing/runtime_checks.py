@@ -29,10 +29,16 @@ SEED = 5
 
 
 def check_runtime(play: Callable[..., Run]) -> None:
-    """Check a runtime: ``play(algorithm, instance, *, clients, rounds, seed, progress)`` must equal ``loopback.play``.
+    """Check a runtime against ``loopback.play``.
 
     Choices, regrets, syncs, dictionaries and every entry of the ledger must be the same, for every algorithm, and
     ``progress`` must be told how many steps are done, up to the last one.
+
+    Args:
+        play: Function play(algorithm, instance, *, clients, rounds, seed, progress) that gives a `Run`.
+
+    Raises:
+        AssertionError: Something differs; the message says what, of which algorithm and with which problem.
     """
     for what, problem, clients, rounds in _games():
         for algorithm in _algorithms():

@@ -15,6 +15,12 @@ def check_trigger(trigger: Trigger) -> None:
     """Check a trigger on all sorts of news.
 
     It must be a function of the news alone, work elementwise on arrays of news, and stay silent when there is none.
+
+    Args:
+        trigger: A value with a method fires(news).
+
+    Raises:
+        AssertionError: It breaks the contract; the message says with which news.
     """
     subject = Subject.of("trigger", trigger)
     subject.claim(isinstance(trigger, Trigger), "it has no method fires(news)")

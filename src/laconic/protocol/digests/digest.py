@@ -97,16 +97,28 @@ class Incoming:
 
 
 class Digest:
-    """Base of digests. An *edition* is what the server builds; a *base* is what a client holds of one."""
+    """Base of digests. An *edition* is what the server builds; a *base* is what a client holds of one.
+
+    Both may be values of any kind. All functions of a digest are pure: they change nothing that they are given. The
+    class variable ``name`` is what the ledger counts it under.
+    """
 
     name: ClassVar[str] = "digest"
 
     def layout(self, message: Any) -> Layout | None:
-        """What a message's payload holds, so that names and shapes need not travel; None where each says its own."""
+        """What a message's payload holds, so that names and shapes need not travel; None where each says its own.
+
+        Args:
+            message: A `Digested`, of which all but the payload is known.
+        """
         return None
 
     def first(self, belief: Belief) -> Any:
-        """The edition of an empty log, for a plan with this belief."""
+        """The edition of an empty log.
+
+        Args:
+            belief: The plan's belief before any data.
+        """
         raise LocalProtocolError(f"{type(self).__name__} does not say what it makes of an empty log")
 
     def blank(self) -> Any:
@@ -114,37 +126,81 @@ class Digest:
         raise LocalProtocolError(f"{type(self).__name__} does not say what a newcomer holds")
 
     def build(self, log: History, previous: Any) -> Any:
-        """The edition of this log; the one before it may be built upon. Slow, and run beside everything else."""
+        """The edition of a log; it may take long, and is run beside everything else.
+
+        Args:
+            log: All observations that clients sent up, in order of arrival.
+            previous: The edition before it, of a beginning of this log, which may be built upon.
+        """
         raise LocalProtocolError(f"{type(self).__name__} does not say what it makes of a log")
 
     def number(self, edition: Any) -> int:
-        """The number of an edition; it grows from one to the next, and is 0 for the first."""
+        """The number of an edition; it grows from one to the next, and is 0 for the first.
+
+        Args:
+            edition: Any edition.
+        """
         raise LocalProtocolError(f"{type(self).__name__} does not number its editions")
 
     def length(self, base: Any) -> int:
-        """How many points of the log, from the first on, the holder of a base has."""
+        """How many points of the log, from the first on, the holder of a base has.
+
+        Args:
+            base: What a client holds.
+        """
         raise LocalProtocolError(f"{type(self).__name__} does not say how much a version has")
 
     def reach(self, edition: Any) -> int:
-        """How many points of the log, from the first on, an edition has."""
+        """How many points of the log, from the first on, an edition has.
+
+        Args:
+            edition: Any edition.
+        """
         raise LocalProtocolError(f"{type(self).__name__} does not say how much an edition has")
 
     def due(self, log: History, edition: Any, *, base: Any) -> bool:
-        """True when a client that holds ``base`` and asks is worth a new edition."""
+        """True when a client that asks, and lacks something, is worth a new edition.
+
+        Args:
+            log: All observations that clients sent up.
+            edition: The newest edition, of a beginning of this log.
+            base: What the client holds.
+        """
         raise LocalProtocolError(f"{type(self).__name__} does not say when to build")
 
     def known(self, log: History, editions: Any, *, number: int, mark: int) -> Any | None:
-        """The base of a client that says to hold a version, None where it is not known here."""
+        """The base of a client that says to hold a version, None where it is not known here.
+
+        Args:
+            log: All observations that clients sent up.
+            editions: Bases that were sent lately, by number and mark.
+            number: Number of the version.
+            mark: Hash of the belief that the client says to hold.
+        """
         raise LocalProtocolError(f"{type(self).__name__} does not say which versions it knows")
 
     def address(self, log: History, edition: Any, reader: Reader) -> Addressed:
-        """What takes a client from what it holds to an edition."""
+        """What takes a client from what it holds to an edition.
+
+        Args:
+            log: All observations that clients sent up.
+            edition: The edition that it is to hold.
+            reader: The client: what it holds, which observations are its own, and which points it knows by number.
+        """
         raise LocalProtocolError(f"{type(self).__name__} does not say what it sends")
 
     def why_raw(self, edition: Any) -> str:
-        """Why those who are sent points as they are, of an edition, are not sent something shorter."""
+        """Why those who are sent points as they are, of an edition, are not sent something shorter.
+
+        Args:
+            edition: The edition that was sent.
+        """
         return "the plan sends all points"
 
     def absorb(self, incoming: Incoming) -> Held:
-        """What a client holds after it has absorbed a message; anything wrong with it raises `RemoteProtocolError`."""
+        """What a client holds after it has absorbed a message; anything wrong with it raises `RemoteProtocolError`.
+
+        Args:
+            incoming: The message, and what the client has to absorb it with.
+        """
         raise LocalProtocolError(f"{type(self).__name__} does not say how a belief absorbs it")

@@ -58,14 +58,24 @@ class AgreeOnDictionary(Phase):
         return Payload(values={"points": member.points[kept], "rewards": member.rewards[kept]})
 
     def proposed(self, member: Member, variance: Floats) -> Bools:
-        """Which own points a client sends; the first dictionary must not be empty."""
+        """Which own points a client sends; the first dictionary must not be empty.
+
+        Args:
+            member: The client, its history and its beliefs.
+            variance: σ² of its points under the installed belief, (n,); the result is (n,) too.
+        """
         kept = self.pick(member, variance)
         if len(kept) and not kept.any() and member.fired and not member.installed.dictionary_size:
             kept[np.argmax(variance)] = True
         return kept
 
     def pick(self, member: Member, variance: Floats) -> Bools:
-        """Which own points a client proposes; another dictionary is another `pick`."""
+        """Which own points a client proposes; another dictionary is another `pick`.
+
+        Args:
+            member: The client, its history and its beliefs; draws come from ``member.random()``.
+            variance: σ² of its points under the installed belief, (n,), where n may be 0; the result is (n,) too.
+        """
         return sample(variance, qbar=self.qbar, uniforms=member.random().random(len(variance)))
 
     def check(self, draft: Belief, part: Payload) -> None:

@@ -45,9 +45,14 @@ def restore_client(records: Iterable[Record], *, plan: Plan, start: int) -> tupl
     The runtime gives up the link that the client had, if it had one.
 
     Args:
-        records: What the client kept, in order.
+        records: What the client kept, in order: from its first record on, or from a snapshot on.
         plan: The plan that it had.
-        start: A new random number, as for a new client.
+        start: A new random number, as for a new client, from 0 to 2⁵³ − 1.
+
+    Raises:
+        RemoteProtocolError: Records are damaged, missing, repeated or out of order; the first that does not fit is
+            named.
+        PlanMismatch: They were kept under another plan.
     """
     require_plan(plan)
     require_number("start", start)

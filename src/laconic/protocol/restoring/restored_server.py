@@ -43,11 +43,17 @@ def restore_server(
     Its outcome has a record to keep before anything else.
 
     Args:
-        records: What the server kept, in order.
+        records: What the server kept, in order: from its first record on, or from a snapshot on.
         plan: The plan that it had.
-        term: A new random number, as for a new server.
-        patience: How long a sync waits for its members, and how many must be present.
-        most_members: Largest roster; None: any. Who greets beyond it is refused.
+        term: A new random number, as for a new server, from 0 to 2⁵³ − 1.
+        patience: How long a sync waits for its members, and how many must be present; None: 30 seconds and one member,
+            as `Patience()` says.
+        most_members: Largest roster, from 1; None: any. Who greets beyond it is refused.
+
+    Raises:
+        RemoteProtocolError: Records are damaged, missing, repeated or out of order; the first that does not fit is
+            named.
+        PlanMismatch: They were kept under another plan.
     """
     server = Server(plan, term=term, patience=patience, most_members=most_members)
     hub: Hub | None = None

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from laconic import registry
 from laconic.algorithms import Algorithm, require_algorithm
-from laconic.checks import require_name, require_number, require_positive, require_whole
+from laconic.checks import require_at_least, require_name, require_number, require_positive, require_whole
 from laconic.errors import InputError, LaconicError, LinkError, StateError
 from laconic.protocol.client import Client
 from laconic.protocol.codec import Codec
@@ -96,15 +96,20 @@ class Status:
 class Agent:
     """Chooses and learns here, and shares through a coordinator; made by `Agent.join`, used from any thread.
 
+    It is a context manager, also of an event loop (``async with``), and is closed at the end.
+
     Args:
         plan: The parts that its client runs on.
         joining: Which coordinator to link to, and how.
         store: State file, open.
-        seed: Seed of its draws.
-        group_commit: Seconds by which `observe` may return before its record is on disk. Raising it is quicker, and a
-            kill loses what was observed since.
-        forget_after: Seconds after which a decision without a reward is given up.
-        log_decisions: Newest decisions to keep with all arms shown, for laconic log; 0 keeps none.
+        seed: Seed of the draws of a new agent, a whole number from 0 to 2⁶⁴ − 1. A state file that has records keeps
+            the seed that it was made with.
+        group_commit: Seconds by which `observe` may return before its record is on disk, from 0; 0 returns when it is.
+            Raising it is quicker, and a kill loses what was observed since. Above 0.25 it is as 0.25.
+        forget_after: Seconds after which a decision without a reward is given up, above 0. Raising it keeps decisions
+            waiting longer, each of which takes memory.
+        log_decisions: Newest decisions to keep with all arms shown, for laconic log, from 0; 0 keeps none. Raising it
+            makes the state file larger.
     """
 
     def __init__(
@@ -161,23 +166,41 @@ class Agent:
         A new agent without an algorithm asks the coordinator for one. Later starts need nobody.
 
         Args:
-            address: Host and port of the coordinator.
-            name: Name of this agent, as its certificate says it.
-            state: File of its state; it is made where there is none.
+            address: The coordinator's HOST:PORT, such as bandit.internal:7443; an IPv6 address stands in brackets.
+                Without tls the host is localhost, 127.0.0.1 or another loopback address.
+            name: Name of this agent, a text of 1 to 1000 letters of any kind. With tls it is the common name of its
+                certificate, which laconic certs makes of up to 64 letters, digits, '-', '_' and '.'.
+            state: File of its state; it is made where there is none. It belongs to one process at a time.
             tls: Certificates; None: plaintext, to a coordinator on this machine alone.
-            insecure: True: plaintext is wanted. It must be said where there is no tls.
-            algorithm: Algorithm of a new agent; None: the coordinator's.
-            dim: Features d of an arm, for a new agent with an algorithm; None: the coordinator's.
-            seed: Seed of its draws; None: one is drawn.
-            group_commit: Seconds by which `observe` may return before its record is on disk. Raising it is quicker, and
-                a kill loses what was observed since.
-            forget_after: Seconds after which a decision without a reward is given up.
-            log_decisions: Newest decisions to keep with all arms shown, for laconic log; 0 keeps none.
-            wait: Seconds that a new agent waits for the coordinator's algorithm.
+            insecure: True: plaintext is wanted. It must be said where there is no tls, and not where there is one.
+            algorithm: Algorithm of this agent, given together with dim; None: the one noted in its state file, or else
+                the coordinator's. It must be the coordinator's, with the same parameters.
+            dim: Features d of an arm, from 1, given together with algorithm; None: as for algorithm.
+            seed: Seed of the draws of a new agent, a whole number from 0 to 2⁶⁴ − 1; None: one is drawn. A state file
+                that is there keeps the seed that it was made with.
+            group_commit: Seconds by which `observe` may return before its record is on disk, from 0; 0 returns when it
+                is. Raising it is quicker, and a kill loses what was observed since. Above 0.25 it is as 0.25.
+            forget_after: Seconds after which a decision without a reward is given up, above 0. Raising it keeps
+                decisions waiting longer, each of which takes memory.
+            log_decisions: Newest decisions to keep with all arms shown, for laconic log, from 0; 0 keeps none. Raising
+                it makes the state file larger.
+            wait: Seconds that a new agent without an algorithm waits for the coordinator to name its own; it asks once
+                in any case. Raising it bears with a coordinator that starts later.
+
+        Raises:
+            InputError: An argument is refused, or a certificate cannot be read or has another name.
+            LinkError: A new agent without an algorithm was not told the coordinator's within wait seconds, or that
+                coordinator has none to tell.
+            RemoteProtocolError: The coordinator speaks another version of the protocol.
+            StateError: The state file is damaged, of another name, role or plan, or cannot be written.
+            StateInUse: Another process has the state file.
         """
         require_name("name", name)
         _check_times(group_commit, forget_after)
         require_whole("log_decisions", log_decisions, least=0)
+        require_at_least("wait", wait, least=0)
+        if seed is not None:
+            require_number("seed", seed, bits=64)
         if (tls is None) is not bool(insecure):
             raise InputError(
                 "give tls, as in TLS.of('certs', name), or insecure=True to talk to this machine in plaintext"
@@ -231,7 +254,18 @@ class Agent:
     # -- what an application does --------------------------------------------------------------------------------
 
     def choose(self, arms: ArrayLike, ids: Sequence[str | int] | None = None) -> Decision:
-        """The arm to take, from what is known here and now; it waits for no network, no disk and no sync."""
+        """The arm to take, from what is known here and now; it waits for no network, no disk and no sync.
+
+        Args:
+            arms: Arms to choose from, a row of d features each; at least one, and all numbers finite.
+            ids: Names of the arms, one for each: texts or whole numbers, no two alike. None: the decision has no name
+                of an arm.
+
+        Raises:
+            InputError: Arms or names have a wrong shape, or numbers too large to compute with; nothing changed.
+            StateError: The agent was closed.
+            StateInUse: This process was forked from the one that joined.
+        """
         self._require_open()
         options = {} if ids is None else {"ids": ids}
         decision = self._diary.choose(arms, **options)
@@ -239,12 +273,34 @@ class Agent:
         return decision
 
     def observe(self, decision: Decision | str, reward: float) -> None:
-        """Learn the reward of a decision, however late; unless ``group_commit`` was asked for it is then on disk."""
+        """Learn the reward of a decision, however late; unless ``group_commit`` was asked for it is then on disk.
+
+        Args:
+            decision: What `choose` gave, or its id, also after a restart.
+            reward: What the arm paid, a finite number.
+
+        Raises:
+            UnknownDecision: The decision was not made here, was rewarded before, or was given up.
+            InputError: The reward is no finite number, or too large to compute with.
+            StateError: The state file could not be written, as when the disk is full, or the agent was closed. Nothing
+                was learnt: report the reward again.
+            StateInUse: This process was forked from the one that joined.
+        """
         self._learn(lambda client: client.observe(decision, reward))
         self._made.pop(decision if isinstance(decision, str) else decision.id, None)
 
     def learn(self, points: ArrayLike, rewards: ArrayLike) -> None:
-        """Learn rewards of points that were observed elsewhere, all of them or none, durably as `observe` does."""
+        """Learn rewards of points that were observed elsewhere, all of them or none, durably as `observe` does.
+
+        Args:
+            points: Points, a row of d finite features each.
+            rewards: Reward of each point, as many finite numbers.
+
+        Raises:
+            InputError: Points and rewards are not as many, have a wrong shape, or are too large to compute with.
+            StateError: The state file could not be written, or the agent was closed. Nothing was learnt.
+            StateInUse: This process was forked from the one that joined.
+        """
         self._learn(lambda client: client.learn(points, rewards))
 
     def _learn(self, event: Callable[[Client], Outcome[Up]]) -> None:
@@ -260,7 +316,20 @@ class Agent:
         return {each: now - self._made.get(each, now) for each in waiting}
 
     def flush(self, timeout: float = 30.0) -> None:
-        """Share all observations now, and wait until the coordinator has answered with what others have."""
+        """Share all observations now, and wait until the coordinator has answered with what others have.
+
+        An algorithm that never exchanges, such as NKernelUCB, returns at once.
+
+        Args:
+            timeout: Seconds to wait for the link and for the answer together, above 0. Raising it waits longer for a
+                coordinator that is away or slow.
+
+        Raises:
+            InputError: The timeout is not above 0.
+            LinkError: There was no answer within timeout seconds. What was observed is kept, and is shared later.
+            StateError: What waits could not be written, or the agent was closed.
+            StateInUse: This process was forked from the one that joined.
+        """
         require_positive("timeout", timeout)
         self._require_open()
         until = time.monotonic() + timeout
@@ -311,19 +380,35 @@ class Agent:
         return status
 
     def reconnect(self) -> None:
-        """Link again, also where another process took this agent's place."""
+        """Link again now, also after `leave` and where another process took this agent's place.
+
+        Raises:
+            StateError: The agent was closed.
+            StateInUse: This process was forked from the one that joined.
+        """
         self._require_open()
         self._link.again()
 
     def leave(self) -> None:
-        """Leave the federation, until the next start or `reconnect`; choosing and learning here go on."""
+        """Leave the federation, until the next start or `reconnect`; choosing and learning here go on.
+
+        The coordinator is told, where there is a link.
+
+        Raises:
+            StateError: That it left could not be written, or the agent was closed.
+            StateInUse: This process was forked from the one that joined.
+        """
         self._require_open()
         if self._diary.look(lambda client: client.state) is not ClientState.OUTSIDE:
             self._diary.happen(lambda client: client.leave())
         self._link.rest("this agent left")
 
     def close(self) -> None:
-        """End the link, write what waits and let go of the state file."""
+        """End the link, write what waits and let go of the state file; a second call does nothing.
+
+        Raises:
+            StateError: What waited could not be written; the state file is let go of all the same.
+        """
         if self._closed.is_set():
             return
         self._closed.set()
@@ -509,7 +594,6 @@ def _restored(plan: Plan, store: Store, *, name: str, seed: int) -> tuple[Client
     """The client of a store; the first time, one without observations."""
     start = secrets.randbits(40)
     if store.last == 0:
-        require_number("seed", seed, bits=64)
         store.append([Client(plan, seed=seed, member=False, name=name).born])
     client, outcome = restore_client(store.records(), plan=plan, start=start)
     store.append(outcome.keep)

@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
-from laconic.checks import require_positive, require_whole
+from laconic import registry
+from laconic.checks import require_names, require_positive, require_whole, seen
 from laconic.errors import InputError, LinkError
 from laconic.limits import MOST_AT_ONCE
 from laconic.protocol.codec import MOST_BYTES, VERSION, Codec
+from laconic.protocol.difference import difference
 from laconic.protocol.packing import Pieces
 from laconic.protocol.plan import Plan, require_plan
 from laconic.protocol.records import Joined, Record
@@ -41,10 +43,13 @@ class Limits:
     """How much a coordinator takes.
 
     Args:
-        members: Largest roster, from 1. Who greets beyond it is refused.
-        links: Links at a time, from 1.
-        message_bytes: Bytes of the largest message that is taken.
-        greeting_seconds: Seconds until a link on which nobody has greeted is ended.
+        members: Largest roster, from 1. A new name that greets beyond it is refused, and its agent goes on alone;
+            members that left do not count.
+        links: Links at a time, from 1. One that is made beyond it is ended at once, and its agent tries again later.
+        message_bytes: Bytes of the largest message that is taken or sent, from 1024 to 2³¹ − 1. A larger one ends its
+            link. Agents send and take at most 67,108,864, so raising it beyond that lets nothing more through.
+        greeting_seconds: Seconds until a link on which nobody has greeted is ended, above 0. Raising it bears with
+            slower links.
     """
 
     members: int = 1000
@@ -64,15 +69,19 @@ class Serving:
     """Where and for whom a coordinator serves.
 
     Args:
-        bind: Address and port to serve on; port 0 takes a free one.
-        tls: Certificates; None: plaintext, on this machine alone.
-        insecure: True: plaintext is wanted. It must be said where there is no tls.
-        http: Address and port of pages about it, unencrypted; None: nowhere.
-        allowed: Names that may join; None: all whose certificate is good.
-        members: Names that count as members before they have come.
+        bind: HOST:PORT to serve on, such as 0.0.0.0:7443 for all networks of the machine; port 0 takes a free one.
+            Without tls the host is localhost, 127.0.0.1 or another loopback address.
+        tls: Certificates, as in TLS.of("certs", "coordinator"); None: plaintext, on this machine alone.
+        insecure: True: plaintext is wanted. It must be said where there is no tls, and not where there is one.
+        http: HOST:PORT of pages about it, unencrypted and open to whoever reaches that address; port 0 takes a free
+            one. None: nowhere.
+        allowed: Names that may join, a set or a list of texts; a single text is refused. None: every name, with tls
+            those whose certificate is good.
+        members: Names that count as members before they have come, a list of texts, no two alike; a single text is
+            refused. They are read when the state file is made, and not later.
         patience: How long a sync waits for its members, and how many must be present.
         limits: How much it takes.
-        tick: Seconds from one look at the clock to the next. Raising it notices late members later.
+        tick: Seconds from one look at the clock to the next, above 0. Raising it notices late members later.
     """
 
     bind: str = "127.0.0.1:7443"
@@ -93,6 +102,14 @@ class Serving:
         require_address("bind", self.bind, insecure=self.insecure)
         if self.http is not None:
             require_address("http", self.http, insecure=False)
+        require_names("allowed", self.allowed or ())
+        members = require_names("members", self.members)
+        twice = next((each for place, each in enumerate(members) if each in members[:place]), None)
+        if twice is not None:
+            raise InputError(f"members has {seen(twice)} more than once; try each name once")
+        if len(members) > self.limits.members:
+            told = f"{len(self.members)} members, and limits.members is {self.limits.members}"
+            raise InputError(f"there are {told}; try Limits(members={len(self.members)})")
         require_positive("tick", self.tick)
 
 
@@ -133,12 +150,17 @@ class _Door:
 class Coordinator:
     """Runs a server: ``start`` it, or use it as a context manager, and ``stop`` it.
 
+    ``plan`` and ``algorithm`` must say the same: the coordinator runs on the one, and agents that ask run on the other.
+
     Args:
-        plan: The parts that it runs on; agents without one of their own are sent the algorithm.
-        state: File of its state; it is made where there is none.
+        plan: The parts that it runs on.
+        state: File of its state; it is made where there is none. It belongs to one process at a time.
         serving: Where and for whom it serves.
-        algorithm: Table of the algorithm for agents that have none of their own; None: they must have one.
-        term: Random number of this start; None: one is drawn.
+        algorithm: Table that agents without an algorithm of their own are sent: its name and its parameters, as in an
+            experiment file, such as {"name": "LaconicUCB", "lam": 0.1}. One that makes another plan is refused. None:
+            such agents are told that they must bring an algorithm.
+        term: Number that tells this start from others, a whole number from 0 to 2⁵³ − 1; None: one is drawn. Give
+            another at every start.
     """
 
     def __init__(
@@ -151,6 +173,8 @@ class Coordinator:
         term: int | None = None,
     ) -> None:
         require_plan(plan)
+        if algorithm is not None:
+            _require_same(plan, algorithm)
         self.plan, self.serving = plan, serving
         self._background: Background = background()
         self._works = ThreadPoolExecutor(max(2, os.cpu_count() or 1), thread_name_prefix="laconic-merge")
@@ -163,7 +187,8 @@ class Coordinator:
         self._codec = Codec(plan, most_bytes=serving.limits.message_bytes)
         self.desk = Desk(server, store, codec=self._codec, pool=self._works)
         self.desk.allowed = serving.allowed
-        self.started, self.address, self.http_address = time.monotonic(), "", ""
+        self.started = time.monotonic()
+        self._address = self._http_address = ""
         self._description = methods.Description(
             version=VERSION,
             dim=plan.belief.dim,
@@ -182,7 +207,12 @@ class Coordinator:
     # -- life ----------------------------------------------------------------------------------------------------
 
     def start(self) -> Coordinator:
-        """Serve, until it is stopped."""
+        """Serve, until it is stopped.
+
+        Raises:
+            LinkError: An address is taken, or is none of this machine's.
+            InputError: A certificate or a key cannot be read.
+        """
         self.desk.start()
         try:
             self._background.run(self._start())
@@ -193,7 +223,12 @@ class Coordinator:
         return self
 
     def stop(self, *, grace: float = 2.0) -> None:
-        """Let links end, store what came, and let go of the state file."""
+        """Let links end, store what came, and let go of the state file; a second call does nothing.
+
+        Args:
+            grace: Seconds in which links may end by themselves; those that are left then are cut off. Raising it lets
+                slow links take what is on its way.
+        """
         if self._stopped:
             return
         self._stopped = True
@@ -211,8 +246,12 @@ class Coordinator:
         self.stop()
 
     def allow(self, names: Iterable[str] | None) -> None:
-        """Let in these names from now on, and end the links of others."""
-        self.desk.allowed = None if names is None else frozenset(names)
+        """Let in these names from now on, and end the links of others.
+
+        Args:
+            names: Names that may join, a set or a list of texts; a single text is refused. None: every name.
+        """
+        self.desk.allowed = None if names is None else frozenset(require_names("names", names))
         for door in list(self.desk.doors.values()):
             if self.desk.allowed is not None and door.name not in self.desk.allowed:
                 door.end(f"{door.name!r} is no longer among the names that are let in", denied=True)
@@ -220,6 +259,16 @@ class Coordinator:
     def status(self) -> dict[str, Any]:
         """What is going on, as plain values."""
         return status_of(self)
+
+    @property
+    def address(self) -> str:
+        """HOST:PORT that agents join at, with the port that it got where port 0 was asked for; empty before `start`."""
+        return self._address
+
+    @property
+    def http_address(self) -> str:
+        """HOST:PORT of the pages about it, with the port that it got; empty where there are none and before `start`."""
+        return self._http_address
 
     @property
     def links(self) -> int:
@@ -244,10 +293,10 @@ class Coordinator:
             raise LinkError(f"cannot serve on {serving.bind}: {error}; try another port, or stop what has it") from None
         self._server = server
         await server.start()
-        self.address = f"{serving.bind.rpartition(':')[0]}:{port}"
+        self._address = f"{serving.bind.rpartition(':')[0]}:{port}"
         if serving.http is not None:
             self._pages = Pages(self._page)
-            self.http_address = await self._pages.start(serving.http)
+            self._http_address = await self._pages.start(serving.http)
         self._ticking = asyncio.create_task(self._tick())
         self._is_serving = True
 
@@ -374,6 +423,21 @@ class Coordinator:
 
 #: Numbers of links begin here: those of members that a server has from the start are their own numbers.
 FIRST_LINK = 2**20
+
+
+def _require_same(plan: Plan, algorithm: object) -> None:
+    """A table that says what the plan says: agents that ask make their own plan of it, and another would be refused."""
+    if not isinstance(algorithm, Mapping):
+        raise InputError(
+            f"algorithm must be a table, not {seen(algorithm)}; try algorithm={{'name': 'LaconicUCB', 'lam': 0.1}}"
+        )
+    told = registry.algorithm_from(algorithm).plan(plan.belief.dim)
+    said = difference(plan.table, told.table)
+    if said is not None:
+        raise InputError(
+            f"plan and algorithm must say the same, and {said} (here: in plan, there: in algorithm); "
+            "try the same parameters in both"
+        )
 
 
 def _restored(plan: Plan, store: Store, serving: Serving, *, term: int) -> Server:

@@ -17,10 +17,13 @@ PORTS = range(1, 2**16)
 class TLS:
     """The files of one side: the authority that vouches for the other, and this side's certificate and key.
 
+    They are read again whenever a link is made, so that renewed files are taken up by themselves.
+
     Args:
-        authority: File of the certificate authority that vouches for the other side.
-        certificate: File of this side's certificate.
-        key: File of this side's private key.
+        authority: File of the certificate authority that vouches for the other side, in PEM form.
+        certificate: File of this side's certificate, in PEM form. An agent's has its name as common name; a
+            coordinator's has the hosts at which agents reach it.
+        key: File of this side's private key, in PEM form.
     """
 
     authority: str | os.PathLike[str]
@@ -29,12 +32,21 @@ class TLS:
 
     @classmethod
     def of(cls, directory: str | os.PathLike[str], name: str) -> TLS:
-        """The files that ``laconic certs`` makes for a name."""
+        """The files that ``laconic certs`` makes for a name: ca.crt, NAME.crt and NAME.key.
+
+        Args:
+            directory: Folder in which they are.
+            name: Name of an agent, or coordinator for the coordinator.
+        """
         folder = Path(directory)
         return cls(authority=folder / "ca.crt", certificate=folder / f"{name}.crt", key=folder / f"{name}.key")
 
     def read(self) -> tuple[bytes, bytes, bytes]:
-        """What is in them now: authority, certificate and key."""
+        """What is in them now: authority, certificate and key.
+
+        Raises:
+            InputError: A file cannot be read, or is not in PEM form.
+        """
         return _read("authority", self.authority), _read("certificate", self.certificate), _read("key", self.key)
 
 
@@ -53,7 +65,7 @@ def _read(what: str, path: str | os.PathLike[str]) -> bytes:
 def require_address(name: str, address: object, *, insecure: bool) -> str:
     """HOST:PORT, and a host on this machine where nothing is encrypted."""
     host, colon, port = address.rpartition(":") if isinstance(address, str) else ("", "", "")
-    if not (host and colon and port.isdigit() and (int(port) in PORTS or port == "0")):
+    if not (host and colon and port.isascii() and port.isdigit() and (int(port) in PORTS or port == "0")):
         raise InputError(f"{name} must be HOST:PORT, not {address!r}; try {name}='127.0.0.1:7443'")
     if insecure and not is_loopback(host):
         raise InputError(

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from laconic.checks import require_whole
+from laconic.checks import require_names, require_whole
 from laconic.errors import InputError, LaconicError, LinkError, StateError, UnknownDecision
 from laconic.limits import MOST_AT_ONCE
 from laconic.protocol.learner import ArmId, Decision
@@ -195,30 +195,42 @@ class Sidecar:
 
     Args:
         agent: The agent; whoever made it closes it.
-        listen: A loopback address and port (HOST:PORT), or a Unix socket (unix:PATH).
-        origins: Origins of web pages that may use it too.
-        body_bytes: Bytes of the largest request that is taken, at least 1024.
+        listen: HOST:PORT of a loopback address, where port 0 takes a free one, or unix:PATH for a socket that its user
+            alone may use.
+        origins: Origins of web pages that may use it too, such as {"https://shop.example"}; others are answered 403.
+        body_bytes: Bytes of the largest request that is taken, from 1024 to 2³¹ − 1; 4,194,304 unless said otherwise.
+            A larger one is answered 413. Raising it takes more arms at a time, and more memory.
     """
 
     def __init__(
         self, agent: Agent, *, listen: str, origins: frozenset[str] = frozenset(), body_bytes: int = MOST_BODY
     ) -> None:
         require_whole("body_bytes", body_bytes, least=1024, most=MOST_AT_ONCE)
-        self.agent, self.address = agent, ""
+        self.agent, self._address = agent, ""
         self._listen = require_listen(listen)
-        self._origins = frozenset(origins)
+        self._origins = frozenset(require_names("origins", origins))
         self._pages = Pages(self._answer, most_body=body_bytes)
         self._calls = ThreadPoolExecutor(CALLS, thread_name_prefix="laconic-sidecar")
         self._flushes = ThreadPoolExecutor(FLUSHES, thread_name_prefix="laconic-flush")
 
     def start(self) -> Sidecar:
-        """Serve."""
-        self.address = background().run(self._pages.start(self._listen))
+        """Serve, until it is stopped.
+
+        Raises:
+            LinkError: The address is taken, or the socket cannot be made.
+            InputError: The path of the socket is that of another file.
+        """
+        self._address = background().run(self._pages.start(self._listen))
         log.info("serving", extra={"address": self.address, "agent": self.agent.name})
         return self
 
+    @property
+    def address(self) -> str:
+        """Where it serves, with the port that it got where port 0 was asked for; empty before `start`."""
+        return self._address
+
     def stop(self) -> None:
-        """Take no more requests."""
+        """Take no more requests, and end those that are under way."""
         background().run(self._pages.stop())
         self._calls.shutdown(wait=True)
         self._flushes.shutdown(wait=False, cancel_futures=True)

@@ -7,7 +7,11 @@ SHOWN = 25
 
 
 class SimulationFailure(AssertionError):
-    """An invariant does not hold; the seed gives the same events again."""
+    """An invariant does not hold; the seed gives the same events again.
+
+    ``broken`` says which invariant. ``seed`` and ``events`` are what `simulate` takes to play it again, and leaving out
+    events makes it shorter. ``trace`` has a line for each event until then, of which the message shows the last 25.
+    """
 
     def __init__(self, broken: str, *, algorithm: object, seed: int, trace: list[str], events: tuple[int, ...]) -> None:
         self.broken, self.seed, self.trace, self.events = broken, seed, trace, events

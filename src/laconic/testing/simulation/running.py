@@ -18,9 +18,17 @@ NUMBERS_EVERY = 8
 
 
 def simulate(algorithm: Algorithm, *, seed: int, events: tuple[int, ...] | None = None) -> list[str]:
-    """Run the schedule of a seed and give its trace; `SimulationFailure` says which invariant does not hold.
+    """Play an algorithm through faults that a seed draws, look at what must hold after each, and give the trace.
 
-    ``events`` leaves out all other events of the schedule.
+    Clients and the server crash, restart and go back to backups, links break, messages come twice, and peers lie.
+
+    Args:
+        algorithm: A value with a method plan(dim), and neither its name nor its class.
+        seed: Seed of the schedule, a whole number from 0 to 2⁶⁴ − 1; the same one gives the same events.
+        events: Numbers of the events to play, as a failure names them, all others left out; None: all of them.
+
+    Raises:
+        SimulationFailure: Something that must hold does not.
     """
     _require_value(algorithm)
     require_number("seed", seed, bits=64)
