@@ -107,8 +107,8 @@ class DisKernelUCB:
         D: Threshold D of the sync trigger, at least 0, without a unit; 0 means a sync after every interaction. Raising
             it means fewer syncs: less is sent, and beliefs are older.
         lam: Ridge λ, above 0, in units of k(x, x): the noise's variance as a part of the signal's. Raising it trusts
-            single observations less, smooths more and makes σ smaller: less is explored, exchanges come later at the
-            same D, and less is sent.
+            single observations less, smooths more and makes σ smaller: less is explored, and where a threshold D
+            decides, exchanges come later and less is sent.
         alpha: Weight α of σ in the index μ + ασ, in units of rewards: a number of at least 0, or Theory() for the
             paper's schedule. σ has no unit and is √(k(x, x)/λ) where nothing is known; about twice the noise's standard
             deviation is a good α. Raising it explores more; Greedy() ignores it.
@@ -161,13 +161,13 @@ class DisKernelUCB:
 
 @dataclass(frozen=True)
 class OneKernelUCB:
-    """Exact kernel UCB with every point shared with everyone at once: the least regret, the most communication.
+    """Exact kernel UCB with every point shared with everyone at once: all is known everywhere, and all of it is sent.
 
     Args:
         kernel: Similarity of two points: a kernel of laconic, one of scikit-learn, or any callable k(X, Y).
         lam: Ridge λ, above 0, in units of k(x, x): the noise's variance as a part of the signal's. Raising it trusts
-            single observations less, smooths more and makes σ smaller: less is explored, exchanges come later at the
-            same D, and less is sent.
+            single observations less, smooths more and makes σ smaller: less is explored, and where a threshold D
+            decides, exchanges come later and less is sent.
         alpha: Weight α of σ in the index μ + ασ, in units of rewards: a number of at least 0, or Theory() for the
             paper's schedule. σ has no unit and is √(k(x, x)/λ) where nothing is known; about twice the noise's standard
             deviation is a good α. Raising it explores more; Greedy() ignores it.
@@ -210,13 +210,13 @@ class OneKernelUCB:
 
 @dataclass(frozen=True)
 class NKernelUCB:
-    """Exact kernel UCB on each client's own points alone: no communication, the most regret.
+    """Exact kernel UCB on each client's own points alone: no communication, and slow learning.
 
     Args:
         kernel: Similarity of two points: a kernel of laconic, one of scikit-learn, or any callable k(X, Y).
         lam: Ridge λ, above 0, in units of k(x, x): the noise's variance as a part of the signal's. Raising it trusts
-            single observations less, smooths more and makes σ smaller: less is explored, exchanges come later at the
-            same D, and less is sent.
+            single observations less, smooths more and makes σ smaller: less is explored, and where a threshold D
+            decides, exchanges come later and less is sent.
         alpha: Weight α of σ in the index μ + ασ, in units of rewards: a number of at least 0, or Theory() for the
             paper's schedule. σ has no unit and is √(k(x, x)/λ) where nothing is known; about twice the noise's standard
             deviation is a good α. Raising it explores more; Greedy() ignores it.
@@ -255,13 +255,13 @@ class DisLinUCB:
         D: Threshold D of the sync trigger, at least 0, without a unit; 0 means a sync after every interaction. Raising
             it means fewer syncs: less is sent, and beliefs are older.
         lam: Ridge λ, above 0, in units of k(x, x): the noise's variance as a part of the signal's. Raising it trusts
-            single observations less, smooths more and makes σ smaller: less is explored, exchanges come later at the
-            same D, and less is sent.
+            single observations less, smooths more and makes σ smaller: less is explored, and where a threshold D
+            decides, exchanges come later and less is sent.
         alpha: Weight α of σ in the index μ + ασ, in units of rewards: a number of at least 0, or Theory() for the
             paper's schedule. σ has no unit and is √(k(x, x)/λ) where nothing is known; about twice the noise's standard
             deviation is a good α. Raising it explores more; Greedy() ignores it.
         wire: paper: whole matrices travel, as the paper counts them. compact: triangles in single precision, which take
-            about a fifth of the bytes.
+            a seventh to two fifths of the bytes: less the more numbers there are.
         exploration: How an arm is chosen given μ and ασ of each: UCB(), Thompson(), Softmax(), EpsilonFloor() or
             Greedy().
     """
@@ -300,8 +300,8 @@ class ApproxDisKernelUCB:
         D: Threshold D of the sync trigger, at least 0, without a unit; 0 means a sync after every interaction. Raising
             it means fewer syncs: less is sent, and beliefs are older.
         lam: Ridge λ, above 0, in units of k(x, x): the noise's variance as a part of the signal's. Raising it trusts
-            single observations less, smooths more and makes σ smaller: less is explored, exchanges come later at the
-            same D, and less is sent.
+            single observations less, smooths more and makes σ smaller: less is explored, and where a threshold D
+            decides, exchanges come later and less is sent.
         alpha: Weight α of σ in the index μ + ασ, in units of rewards: a number of at least 0, or Theory() for the
             paper's schedule. σ has no unit and is √(k(x, x)/λ) where nothing is known; about twice the noise's standard
             deviation is a good α. Raising it explores more; Greedy() ignores it.
@@ -310,7 +310,7 @@ class ApproxDisKernelUCB:
         cold_start: What is known before the first sync. paper: nothing. local: the client's own points, exactly.
         dtype: Precision of the belief: float64, or float32, which halves its memory and costs digits.
         wire: paper: whole matrices travel, as the paper counts them. compact: triangles in single precision, which take
-            about a fifth of the bytes.
+            a seventh to two fifths of the bytes: less the more numbers there are.
         exploration: How an arm is chosen given μ and ασ of each: UCB(), Thompson(), Softmax(), EpsilonFloor() or
             Greedy().
     """
@@ -368,8 +368,8 @@ class LaconicUCB:
     Args:
         kernel: Similarity of two points: a kernel of laconic, one of scikit-learn, or any callable k(X, Y).
         lam: Ridge λ, above 0, in units of k(x, x): the noise's variance as a part of the signal's. Raising it trusts
-            single observations less, smooths more and makes σ smaller: less is explored, exchanges come later at the
-            same D, and less is sent.
+            single observations less, smooths more and makes σ smaller: less is explored, and where a threshold D
+            decides, exchanges come later and less is sent.
         alpha: Weight α of σ in the index μ + ασ, in units of rewards: a number of at least 0, or Theory() for the
             paper's schedule. σ has no unit and is √(k(x, x)/λ) where nothing is known; about twice the noise's standard
             deviation is a good α. Raising it explores more; Greedy() ignores it.
@@ -378,7 +378,8 @@ class LaconicUCB:
             is no risk, as Theory.delta is.
         digest: What comes down: Atoms(), a weighted set of points, or AllPoints(), the points themselves.
         ranges: Largest usual size of a feature, above 0: one number for all features, or a tuple of d numbers, one for
-            each. A point beyond it takes more bytes. Raising it makes the steps of rounding coarser.
+            each. A point beyond it takes more bytes. Raising it makes the steps of rounding coarser, and points for
+            which they are too coarse take more bytes too.
         reward: Largest usual size of a reward, above 0. It is a scale and not a bound. It becomes the range of the
             digest's recipe; one that says another range, and not 1, is refused. Raising it makes the steps of the mean
             coarser and the aim beta looser: less is sent.
@@ -494,13 +495,14 @@ class AskServer:
     Args:
         kernel: Similarity of two points: a kernel of laconic, one of scikit-learn, or any callable k(X, Y).
         lam: Ridge λ, above 0, in units of k(x, x): the noise's variance as a part of the signal's. Raising it trusts
-            single observations less, smooths more and makes σ smaller: less is explored, exchanges come later at the
-            same D, and less is sent.
+            single observations less, smooths more and makes σ smaller: less is explored, and where a threshold D
+            decides, exchanges come later and less is sent.
         alpha: Weight α of σ in the index μ + ασ, in units of rewards: a number of at least 0, or Theory() for the
             paper's schedule. σ has no unit and is √(k(x, x)/λ) where nothing is known; about twice the noise's standard
             deviation is a good α. Raising it explores more; Greedy() ignores it.
         ranges: Largest usual size of a feature, above 0: one number for all features, or a tuple of d numbers, one for
-            each. A point beyond it takes more bytes. Raising it makes the steps of rounding coarser.
+            each. A point beyond it takes more bytes. Raising it makes the steps of rounding coarser, and points for
+            which they are too coarse take more bytes too.
         exploration: How an arm is chosen given μ and ασ of each: UCB(), Thompson(), Softmax(), EpsilonFloor() or
             Greedy().
     """

@@ -45,8 +45,8 @@ class EpsilonFloor:
 
     Args:
         of: The exploration that chooses the rest of the time.
-        epsilon: Probability ε of any arm, from 0 to 1. Raising it explores more, and raises the least propensity ε/A of
-            a log.
+        epsilon: Probability ε that the arm is drawn uniformly, from 0 to 1. Raising it explores more, and raises the
+            least propensity ε/A of a log.
     """
 
     of: Exploration = field(default_factory=UCB)

@@ -31,7 +31,8 @@ class Plan:
         phases: The steps of a sync in which all members take part; empty where each client exchanges alone, or nobody
             does.
         digest: What a client that exchanges alone is sent; None where all take part, or nobody does.
-        confidence: α, by which widths are multiplied.
+        confidence: α, by which widths are multiplied: Fixed(0.2), or what Theory() stands for, which depends on the
+            belief: ExactTheory(Theory()) or NystromTheory(Theory()).
         exploration: How an arm is chosen given means and widths.
         wire: How points and rewards travel, and so how they are rounded before anybody learns from them.
         upload: When a client that exchanges alone sends its points without asking for anything.

@@ -38,8 +38,8 @@ class Patience:
     Args:
         seconds: Seconds that a phase of a sync waits for parts, above 0, before it goes on without those who have not
             answered. Raising it waits longer for slow members.
-        quorum: Members that must be present for a sync to begin, from 1. Raising it keeps small parts of a federation
-            from going on alone.
+        quorum: Members that must be present for a sync to begin and to go on, from 1. Raising it keeps small parts of
+            a federation from going on alone.
     """
 
     seconds: float = 30.0

@@ -46,7 +46,7 @@ def suggest(
     Args:
         X: Points, (n, d), a row for each; two or more, that are not all the same.
         y: Their rewards, (n,); None where there are none, and then only scales are fitted.
-        kernel: A kernel, or the name of one whose scale is fitted.
+        kernel: A kernel, or the name of one. Its scale is fitted either way.
         clients: Clients N that will learn together, from 1. No setting depends on it; where every point goes to
             everyone, the estimated bytes of a client grow with it.
         traffic: Interactions of one client in a day, from 1. No setting depends on it; raising it raises the estimated
@@ -82,7 +82,7 @@ def suggest_for(
         problem: What is played: a value, a name that laconic list shows, or the path of an .npz file.
         sample: Uniformly random choices of the pilot, from 2; of a log no more than it has. Raising it takes longer and
             estimates better.
-        kernel: A kernel, or the name of one whose scale is fitted.
+        kernel: A kernel, or the name of one. Its scale is fitted either way.
         clients: Clients N that will learn together, from 1. No setting depends on it; where every point goes to
             everyone, the estimated bytes of a client grow with it.
         traffic: Interactions of one client in a day, from 1. No setting depends on it; raising it raises the estimated

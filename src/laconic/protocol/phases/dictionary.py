@@ -33,7 +33,7 @@ class AgreeOnDictionary(Phase):
         qbar: Scale q̄ of the sampling, above 0: a point is proposed for the dictionary with probability min(1, q̄σ²).
             Raising it makes the dictionary larger: more is sent, and less is lost.
         wire: paper: whole matrices travel, as the paper counts them. compact: triangles in single precision, which take
-            about a fifth of the bytes.
+            a seventh to two fifths of the bytes: less the more numbers there are.
     """
 
     qbar: float

@@ -123,7 +123,6 @@ class Agent:
         forget_after: float = WEEK,
         log_decisions: int = 0,
     ) -> None:
-        """An agent on a store that is open; `join` makes both."""
         self._share = background().sharing.of(joining.address, plan)
         plan = self._share.plan  # of all agents of this federation, so that what one has checked need not be again
         self.plan, self.name = plan, joining.name
@@ -550,8 +549,7 @@ def _is_flushed(client: Client) -> bool:
 
 
 def _check_times(group_commit: float, forget_after: float) -> None:
-    if group_commit != 0:
-        require_positive("group_commit", group_commit)
+    require_at_least("group_commit", group_commit, least=0)
     require_positive("forget_after", forget_after)
 
 

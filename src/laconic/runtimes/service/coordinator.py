@@ -161,6 +161,11 @@ class Coordinator:
             such agents are told that they must bring an algorithm.
         term: Number that tells this start from others, a whole number from 0 to 2⁵³ − 1; None: one is drawn. Give
             another at every start.
+
+    Raises:
+        InputError: ``plan`` and ``algorithm`` do not say the same, or one of them is none.
+        StateInUse: Another process has the state file.
+        StateError: The state file is of another plan, of a newer laconic, damaged, or none of a coordinator.
     """
 
     def __init__(
