@@ -7,9 +7,7 @@ import importlib
 import inspect
 import pydoc
 import re
-from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -59,18 +57,14 @@ def shown() -> dict[str, list[str] | None]:
     for path, options in blocks:
         listed = re.search(r"members: \[(.*?)\]", options)
         members = None if listed is None else [name for name in listed[1].split(", ") if name]
-        if isinstance(resolved(path), ModuleType):
-            found |= {f"{path}.{name}": None for name in members or vars(resolved(path))["__all__"]}
-        else:
-            found[path] = [] if "members: false" in options else members
+        found[path] = [] if "members: false" in options else members
     return found
 
 
 def resolved(path: str) -> Any:
     """What a name with its module stands for."""
     home, _, name = path.rpartition(".")
-    inside = importlib.import_module(home)
-    return importlib.import_module(path) if hasattr(inside, "__path__") and find_spec(path) else getattr(inside, name)
+    return getattr(importlib.import_module(home), name)
 
 
 def methods(kind: Any, members: list[str] | None) -> list[Any]:

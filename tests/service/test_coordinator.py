@@ -481,6 +481,8 @@ def test_names_are_a_list_and_not_one_text_of_which_each_letter_would_be_a_name(
     for wrong in ("allowed", "members"):
         with pytest.raises(InputError, match=rf"{wrong} must be a list of names, not the text 'edge-1'; try {wrong}="):
             serving(**{wrong: "edge-1"})
+        with pytest.raises(InputError, match=f"{wrong} must be a list of names"):
+            serving(**{wrong: ""})
     with pytest.raises(InputError, match="members has 'edge-1' more than once"):
         serving(members=("edge-1", "edge-2", "edge-1"))  # its state file could never be read again
     with pytest.raises(InputError, match=r"there are 2 members, and limits.members is 1; try Limits\(members=2\)"):

@@ -102,7 +102,7 @@ class Serving:
         require_address("bind", self.bind, insecure=self.insecure)
         if self.http is not None:
             require_address("http", self.http, insecure=False)
-        require_names("allowed", self.allowed or ())
+        require_names("allowed", () if self.allowed is None else self.allowed)
         members = require_names("members", self.members)
         twice = next((each for place, each in enumerate(members) if each in members[:place]), None)
         if twice is not None:
