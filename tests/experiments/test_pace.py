@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from laconic.experiments.pace import LONG, Pace, smaller
+from laconic.experiments.pace import LONG, Pace, smaller, telling_first
 from laconic.experiments.tasks import Task
 
 
@@ -61,3 +61,27 @@ def test_only_long_runs_are_timed_on_smaller_ones_each_setting_once() -> None:
     timed = [(each.clients, each.rounds, each.algorithm["alpha"], each.seed) for each in smaller(long)]
     assert timed == [(n, n, alpha, 0) for n in (40, 70) for alpha in (0.1, 1.0)]
     assert LONG <= 100 * 100
+
+
+def test_one_run_of_every_problem_and_algorithm_comes_first_from_the_middle_of_its_settings() -> None:
+    alphas = (0.1, 1.0, 4.0)
+    grid = [task(algorithm=name, problem=on, alpha=a) for on in ("p", "q") for name in ("A", "B") for a in alphas]
+    ordered = telling_first(grid)
+    first = [(each.problem["name"], each.algorithm["name"], each.algorithm["alpha"]) for each in ordered[:4]]
+    assert first == [("p", "A", 1.0), ("p", "B", 1.0), ("q", "A", 1.0), ("q", "B", 1.0)]
+    assert ordered[4:] == [each for each in grid if each.algorithm["alpha"] != 1.0]
+    assert telling_first([]) == []
+
+
+def test_both_sizes_of_smaller_runs_are_among_the_first() -> None:
+    grid = [task(n=n, seed=seed) for n in (40, 70) for seed in range(3)]
+    assert [(each.clients, each.seed) for each in telling_first(grid)[:2]] == [(40, 0), (70, 0)]
+
+
+def test_the_first_run_of_each_kind_tells_the_whole_where_a_slow_algorithm_begins_the_grid() -> None:
+    seconds = {("p", "slow"): 100.0, ("p", "quick"): 1.0, ("q", "slow"): 4.0, ("q", "quick"): 2.0}
+    grid = [task(algorithm=name, problem=on, seed=seed) for on, name in seconds for seed in range(5)]
+    pace, ordered = Pace(), telling_first(grid)
+    for each in ordered[:4]:
+        pace.note(each, seconds[each.problem["name"], each.algorithm["name"]], now=False)
+    assert pace.left(ordered[4:], slots=1) == 4 * 107.0

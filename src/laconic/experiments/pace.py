@@ -68,6 +68,24 @@ def smaller(tasks: Sequence[Task]) -> list[Task]:
     return [_scaled(task, by) for by in SMALLER for task in kept.values()]
 
 
+def telling_first(tasks: Sequence[Task]) -> list[Task]:
+    """These runs, but first one of every problem and algorithm, from the middle of its settings.
+
+    The time left is foretold by what has finished. In the order of the grid that is for long the slowest algorithm of
+    the first problem alone, which stands for all others until they have their turn.
+    """
+    alike: dict[tuple[Any, ...], list[Task]] = defaultdict(list)
+    for task in tasks:
+        alike[task.problem["name"], task.algorithm["name"], _steps(task)].append(task)
+    first = [_middle([task for task in group if task.seed == group[0].seed]) for group in alike.values()]
+    told = {task.id for task in first}
+    return [*first, *(task for task in tasks if task.id not in told)]
+
+
+def _middle(tasks: Sequence[Task]) -> Task:
+    return tasks[len(tasks) // 2]
+
+
 def _scaled(task: Task, by: float) -> Task:
     return replace(task, clients=max(1, round(task.clients * by)), rounds=max(1, round(task.rounds * by)))
 

@@ -12,7 +12,7 @@ from functools import partial
 
 from laconic.errors import LaconicError, OutputError
 from laconic.experiments.grid import params
-from laconic.experiments.pace import Pace, smaller
+from laconic.experiments.pace import Pace, smaller, telling_first
 from laconic.experiments.parts import algorithm_from, name_of, problem_from
 from laconic.experiments.results import Results, Row
 from laconic.experiments.tasks import Store, Task
@@ -132,7 +132,7 @@ class Sweep:
         ``later`` stands for the runs of later stages, which count in the time that is left.
         """
         wanted = list({task.id: task for task in tasks}.values())
-        missing = [task for task in wanted if not self._recall(task)]
+        missing = telling_first([task for task in wanted if not self._recall(task)])
         waiting = {task.id: task for task in missing}
         known = tuple((task, self.rows[task.id]) for task in wanted if task.id in self.rows)
         self.watch(Begun(part, total=len(wanted), known=known, about=about, stages=stages))
