@@ -18,6 +18,7 @@ import pytest
 from laconic import Agent, ApproxDisKernelUCB, DisKernelUCB, Gaussian, LaconicUCB, NKernelUCB
 from laconic.algorithms import Algorithm
 from laconic.errors import InputError, LinkError, StateError, StateInUse
+from laconic.protocol.client import Client
 from laconic.protocol.messages import Ask
 from laconic.protocol.outcome import Work
 from laconic.protocol.records import Finished
@@ -599,6 +600,31 @@ def test_work_whose_result_could_not_be_stored_is_done_again_and_flushes_go_on(
         assert agent.status().covered == 3
     with lonely(tmp_path) as again:
         assert again.status().covered == 3
+
+
+def test_a_mistake_of_ours_in_taking_what_came_of_work_is_said_and_flushes_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    done, broken = Client.done, threading.Event()
+
+    def breaks_once(self: Client, work: Work, result: Any) -> Any:
+        if broken.is_set():
+            return done(self, work, result)
+        broken.set()
+        return 1 / 0
+
+    def flushed() -> bool:
+        with suppress(LinkError):
+            agent.flush(timeout=5.0)
+            return True
+        return False
+
+    monkeypatch.setattr(Client, "done", breaks_once)
+    with coordinator(tmp_path) as there, joined(there, tmp_path) as agent:
+        agent.learn(ARMS, [1.0, 2.0, 3.0])
+        until(lambda: flushed() and agent.status().covered == 3)
+        assert broken.is_set()
+    assert "what came of work could not be taken" in caplog.text
 
 
 def test_a_message_of_a_link_that_is_over_is_not_taken_for_one_of_the_next(

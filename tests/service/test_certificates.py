@@ -6,6 +6,7 @@ from pathlib import Path
 
 import grpc
 import pytest
+from cryptography import x509
 
 from laconic import TLS, Agent, DisLinUCB
 from laconic.errors import InputError, LinkError
@@ -46,6 +47,27 @@ def test_keys_are_for_their_owner_alone_and_certificates_stay_until_they_are_ren
     renewed = certify(tmp_path / "x", ["a"], renew=True, valid=timedelta(days=30))
     assert [each.name for each in renewed] == ["a.key", "a.crt"]
     assert timedelta(days=29) < expiry(tmp_path / "x/a.crt") - datetime.now(UTC) < timedelta(days=31)
+
+
+def test_a_renewed_certificate_has_the_hosts_of_the_one_before_and_those_given_now(tmp_path: Path) -> None:
+    def hosts() -> list[str]:
+        certificate = x509.load_pem_x509_certificate((tmp_path / "coordinator.crt").read_bytes())
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        return sorted(str(each.value) for each in names)
+
+    certify(tmp_path, ["coordinator"], hosts=["bandit.internal", "10.0.0.7"])
+    first = hosts()
+    assert {"bandit.internal", "10.0.0.7", "coordinator"} <= set(first)
+    certify(tmp_path, ["coordinator"], hosts=["bandit.internal"], renew=True)
+    assert hosts() == first
+    certify(tmp_path, ["coordinator"], hosts=["::1"], renew=True)
+    assert hosts() == sorted([*first, "::1"])
+
+
+def test_a_certificate_that_cannot_be_read_is_renewed_all_the_same(tmp_path: Path) -> None:
+    certify(tmp_path, ["coordinator"])
+    (tmp_path / "coordinator.crt").write_text("spoilt")
+    assert len(certify(tmp_path, ["coordinator"], renew=True)) == 2
 
 
 @pytest.mark.parametrize("name", ["ca", "../a", "", ".a", "a b", "x" * 65])

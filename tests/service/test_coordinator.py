@@ -10,6 +10,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -562,6 +563,35 @@ def test_bytes_that_bring_about_a_mistake_of_ours_end_their_link_alone(
         agent.learn(ARMS, [1.0, 2.0, 3.0])
         agent.flush()
         assert agent.status().covered == 3
+
+
+@pytest.mark.parametrize("verb", ["done", "tick", "lose"])
+def test_a_mistake_of_ours_in_an_event_that_no_message_brought_is_said_and_the_federation_goes_on(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with coordinator(tmp_path) as there, joined(there, tmp_path) as agent:
+        agent.flush()
+        broken, sound = threading.Event(), getattr(there.desk.server, verb)
+
+        def breaks_once(*arguments: Any) -> Any:
+            if broken.is_set():
+                return sound(*arguments)
+            broken.set()
+            return 1 / 0
+
+        monkeypatch.setattr(there.desk.server, verb, breaks_once)
+        with raw(there) as link:  # a link that goes away
+            welcomed(link, name="b")
+        agent.learn(ARMS, [1.0, 2.0, 3.0])
+        until(lambda: flushed(agent) and broken.is_set() and agent.status().covered == 3)
+        assert any("ZeroDivisionError" in each for each in there.desk.errors)
+
+
+def flushed(agent: Agent) -> bool:
+    with suppress(LinkError):
+        agent.flush(timeout=5.0)
+        return True
+    return False
 
 
 def test_agents_of_one_process_hold_one_belief_in_memory(tmp_path: Path) -> None:

@@ -479,6 +479,11 @@ class Agent:
                 log.error("what came of work could not be stored", extra={"agent": self.name, "reason": str(error)})
                 self._closed.wait(1.0)
                 continue
+            except Exception as error:  # nobody foresaw it; the client is as it was, and hears that the work failed
+                log.exception("what came of work could not be taken", extra={"agent": self.name})
+                if not isinstance(result, Exception):
+                    self._hand_back(work, LinkError(f"{type(error).__name__}: {error}"))
+                return
             self._link.after(outcome)
             return
 

@@ -46,7 +46,7 @@ def certify(
     """Make NAME.crt and NAME.key for each name, and the authority if there is none; the files that are new.
 
     ``hosts`` are those under which agents reach the coordinator. A certificate that is there stays, unless it is to be
-    renewed; keys are for their owner alone to read.
+    renewed; the coordinator's new one has the hosts of the old one too. Keys are for their owner alone to read.
     """
     directory = Path(folder)
     for name in names:
@@ -56,7 +56,8 @@ def certify(
     certificate, key = _authority(directory)
     for name in names:
         if renew or not (directory / f"{name}.crt").exists():
-            made += _issue(directory, name, hosts=hosts, valid=valid, authority=(certificate, key))
+            known = [*hosts, *_hosts_in(directory / f"{name}.crt")]
+            made += _issue(directory, name, hosts=known, valid=valid, authority=(certificate, key))
     return made
 
 
@@ -188,6 +189,16 @@ def _host(host: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(host))
     except ValueError:
         return x509.DNSName(host)
+
+
+def _hosts_in(path: Path) -> list[str]:
+    """The hosts that a certificate is for; none where it is not there or cannot be read, as it is made anew then."""
+    try:
+        extensions = x509.load_pem_x509_certificate(path.read_bytes()).extensions
+        names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (OSError, ValueError, x509.ExtensionNotFound):
+        return []
+    return [*names.get_values_for_type(x509.DNSName), *map(str, names.get_values_for_type(x509.IPAddress))]
 
 
 def _written(directory: Path, name: str, made: x509.Certificate, key: ec.EllipticCurvePrivateKey) -> list[Path]:

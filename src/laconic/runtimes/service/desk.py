@@ -204,7 +204,7 @@ class Desk:
         batch = [event for event in batch if not self._is_put_off(event)]
         before, effects = self.server.hub, Effects()
         for event in batch:
-            self._happen(event, effects)
+            self._try(event, effects)
         try:
             if effects.keep:
                 self.store.append(effects.keep)
@@ -248,6 +248,17 @@ class Desk:
             return self._codec.decode(event.data)
         except Exception as error:  # whatever it is, the event tells its sender
             return error
+
+    def _try(self, event: Event, effects: Effects) -> None:
+        """Let an event happen; one that nobody foresaw to fail leaves the server as it was, and others go on."""
+        try:
+            self._happen(event, effects)
+        except Exception as error:
+            why = f"{type(error).__name__}: {error}"
+            log.exception("an event could not be handled")
+            self._note_error(f"{type(event).__name__} could not be handled: {why}")
+            if isinstance(event, Worked) and not isinstance(event.result, Exception):
+                self.put(Worked(event.work, MergeFailed(why)))  # what waits for the work must hear of it
 
     def _happen(self, event: Event, effects: Effects) -> None:
         if isinstance(event, Arrived):
