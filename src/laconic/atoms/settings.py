@@ -27,8 +27,9 @@ class Recipe:
             and less is known.
         beta: How far the mean that is sent may be from the exact one, above 0, in units of range: by beta·range·σ(x) at
             a point x. It is an aim. Raising it takes fewer atoms.
-        e_hi: How much too sure of itself a client may be, above 0: variances are at most 1 + e_hi times too small.
-            Raising it takes fewer atoms.
+        e_hi: How much too sure of itself a client may be, above 0: variances are at most 1 + e_hi times too small,
+            beside those of all points as far as the reference dictionary and the atoms express these. Raising it takes
+            fewer atoms.
         headroom: How much of e_hi is left for the rounding of weights, at least 0 and below e_hi. Raising it takes more
             atoms; where there is too little, weights are lowered once they are rounded, and variances are larger than
             kappa aims at.

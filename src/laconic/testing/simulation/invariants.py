@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from laconic.arrays import Floats
+from laconic.atoms import Certificate
 from laconic.protocol.client import Client
+from laconic.protocol.digests import AllPoints, Atoms
 from laconic.protocol.messages import Down, Hello, Install, Label, Newer, Part, Released, SetAside, Up, Welcome
 from laconic.protocol.outcome import Outcome
+from laconic.protocol.phases import ShareStatistics
+from laconic.protocol.plan import Plan
 from laconic.protocol.records import Begun, Installed
 from laconic.protocol.roster import Hub, Status
 from laconic.protocol.server import Sends, Server
@@ -18,8 +23,10 @@ from laconic.testing.simulation.nodes import ClientNode, belief_mark
 
 #: How close two routes to a prediction come, relative to its size or to 1.
 CLOSE = 1e-6
-#: The same where one route has left out what its reference does not express.
-ROUGH = 5e-3
+#: The same in units of the distance at which a belief's indices tie, which says how exactly its precision computes.
+TIES = 10.0
+#: And in units of the rounding of kernel values beside λ.
+ROUNDINGS = 100.0
 
 
 # -- a client ----------------------------------------------------------------------------------------------------------
@@ -51,17 +58,35 @@ def check_mark(node: ClientNode, journal: Journal) -> None:
     client = node.running
     held = client.session.held
     version = client.held
-    if version is None:
-        mark, expected = belief_mark(client.learner.belief), journal.mark(held)
-    elif version.atoms is None:
-        mark, expected = version.built.mark, journal.mark(held)
-    else:
-        mark, expected = belief_mark(client.learner.belief), journal.version(held).mark
+    mark, expected = _marks(client, journal)
     require(expected is None or mark == expected, f"{node.name}: its belief of {held} is not that of others")
     if version is not None:
         length = len(journal.held(held).rewards)
         require(version.built.length == length, f"{node.name}: {held} has {length} points, not {version.built.length}")
         require(version.number == held.number, f"{node.name}: holds {version.number}, and says {held.number}")
+
+
+def _marks(client: Client, journal: Journal) -> tuple[int, int | None]:
+    """The hash of what a client holds, and the one that all who hold the same have; None where nobody knows it."""
+    held, version = client.session.held, client.held
+    if version is None:
+        return belief_mark(client.learner.belief), journal.mark(held)
+    if version.atoms is None and isinstance(journal.plan.digest, (AllPoints, Atoms)):
+        return version.built.mark, journal.mark(held)
+    weighed = None if version.atoms is None else journal.version(held)
+    if weighed is None:
+        return version.built.mark, journal.agreed(held, version.built.mark, raw=version.atoms is None)
+    _check_shipped(client, weighed.certificate)
+    return belief_mark(client.learner.belief), weighed.mark
+
+
+def _check_shipped(client: Client, built: Certificate) -> None:
+    """What a client was told of its version may be rounded, but must not say more than is certain."""
+    assert client.held is not None
+    told: Certificate = client.held.certificate
+    certain = told.e_lo <= built.e_lo and told.e_hi >= built.e_hi
+    certain = certain and told.beta >= built.beta and told.missed >= built.missed and told.log_det >= built.log_det
+    require(certain, f"{client.session.held} came with {told}, and was built with {built}")
 
 
 def check_numbers(node: ClientNode, journal: Journal) -> None:
@@ -74,20 +99,52 @@ def check_numbers(node: ClientNode, journal: Journal) -> None:
     count = len(contents.rewards)
     X, y = journal.matrix(contents, own), np.array([*contents.rewards, *own])
     probes = np.linspace(-1.0, 1.0, 3 * journal.plan.belief.dim).reshape(3, -1)
-    tail = client.learner.tail
-    mean, variance = tail.predict(tail.belief.view(probes))
-    close = np.full((2, len(probes)), CLOSE)
-    if client.held is None or client.held.atoms is None:
-        expected = predicted(tail.belief, X, y, probes)
-    else:
-        version = journal.version(client.session.held)
-        expected = weighted(version.atoms, Points(X[:count], y[:count]), Points(X[count:], y[count:]), probes)
-        close[:] = ROUGH
-        close[0] += version.atoms.mean_step * np.sqrt(np.maximum(expected[1], 0.0))
-    for name, a, b, c in zip(("means", "variances"), (mean, variance), expected, close, strict=True):
+    expected = _expected(client, journal, (Points(X[:count], y[:count]), Points(X[count:], y[count:])), probes)
+    if expected is None:
+        return
+    tail, rounding = client.learner.tail, _rounding(journal.plan, X)
+    largest = max(1.0, float(np.abs(y).max(initial=0.0)))  # means are rounded relative to rewards
+    said = tail.predict(tail.belief.view(probes))
+    for name, a, b, step, scale in zip(("means", "variances"), said, *expected, (largest, 1.0), strict=True):
         gap, size = np.abs(a - b), max(1.0, float(np.abs(b).max()))
+        close = (CLOSE * size if rounding <= CLOSE else rounding * max(size, scale)) + step
         told = f"{node.name}: {name} differ by {float(gap.max()):.2g} from those of its {len(y)} points"
-        require((gap <= c * size).all(), told)
+        require((gap <= close).all(), told)
+
+
+def _expected(
+    client: Client, journal: Journal, known: tuple[Points, Points], probes: Floats
+) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]] | None:
+    """μ and σ² of the probes, and how far either may be off by the steps in which a digest rounds it.
+
+    ``known`` are the points in the belief and those in the tail. None where there is nothing to compare with: a digest
+    that is not made of all points and states no certificate, or a kind of belief that cannot learn points anew.
+    """
+    log, own = known
+    exactly = np.zeros(len(probes))
+    if client.held is None or client.held.atoms is None:
+        X, y = np.concatenate([log.X, own.X]), np.concatenate([log.y, own.y])
+        expected = predicted(client.learner.tail.belief, X, y, probes, blank=journal.plan.belief)
+        return None if expected is None else (expected, (exactly, exactly))
+    version = journal.version(client.session.held)
+    if version is None:
+        return None
+    mean, variance = weighted(version.atoms, log, own, probes)
+    return (mean, variance), (version.atoms.mean_step * np.sqrt(np.maximum(variance, 0.0)), exactly)
+
+
+def _rounding(plan: Plan, X: Floats) -> float:
+    """How far two routes to a prediction may be apart by rounding: in the precision of the belief, and beside its λ.
+
+    Sums that travel in 32 bits are rounded on the way too, each relative to its size, which is that of k(x, x).
+    """
+    belief = plan.belief
+    prior = belief.prior(X) / belief.lam
+    rounded = ROUNDINGS * float(np.finfo(np.float64).eps) * float(prior.max(initial=0.0))
+    computed = max(TIES * belief.precision.tie, rounded)
+    if not any(isinstance(phase, ShareStatistics) and phase.wire == "compact" for phase in plan.phases):
+        return computed
+    return max(computed, float(np.finfo(np.float32).eps) / 2 * float(prior.mean())) if len(X) else computed
 
 
 def check_flush(node: ClientNode, before: Session, journal: Journal) -> None:

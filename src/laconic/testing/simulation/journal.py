@@ -6,6 +6,7 @@ is known by its place there.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,19 +15,24 @@ from typing import Any
 import numpy as np
 
 from laconic.arrays import Floats
-from laconic.atoms import Version, weights_of
+from laconic.atoms import Certificate, Reference, Version, weights_of
 from laconic.errors import LaconicError
 from laconic.protocol.client import Client
+from laconic.protocol.digests import Atoms
 from laconic.protocol.history import History
 from laconic.protocol.messages import BLANK, Label, Part
 from laconic.protocol.plan import Plan
 from laconic.protocol.roster import Hub, Member
-from laconic.testing.simulation.estimates import WeightedAtoms, extremes
+from laconic.testing.simulation.estimates import WeightedAtoms, extremes, left_over
 from laconic.testing.simulation.failure import require
 from laconic.testing.simulation.nodes import belief_mark
 
-#: How exactly a certificate holds, of a reference that leaves next to nothing of any point.
-CERTAIN = 5e-3
+#: How exactly a certificate holds in the coordinates that it speaks of.
+CERTAIN = 1e-6
+#: Part of k(x, x) of an atom that rounding may leave beyond these coordinates; a certificate has an allowance for it.
+ROUNDED = 1e-12
+#: How exactly what a reference leaves of a point is known, as a part of its k(x, x).
+LEFT = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +63,7 @@ class BuiltVersion:
     """A version of a digest as the server built it, and the hash of the belief that all who hold it must have."""
 
     atoms: WeightedAtoms
+    certificate: Certificate
     mark: int
 
 
@@ -89,6 +96,7 @@ class Journal:
     editions: dict[Label, Any] = field(default_factory=dict)  # of a digest
     atoms: dict[Label, BuiltVersion] = field(default_factory=dict)  # of those that have some
     versions: dict[Label, Contents] = field(default_factory=dict)  # what is in them, as far as anybody asked
+    foreign: dict[tuple[Label, bool], int] = field(default_factory=dict)  # hashes of versions of digests not our own
     begun: set[Label] = field(default_factory=set)
     taken: dict[Label, dict[int, Contents]] = field(default_factory=dict)  # parts of last phases
     lies: set[float] = field(default_factory=set)
@@ -207,8 +215,17 @@ class Journal:
         length = len(self.held(label).rewards)
         return self.logs[label.term].log.chain.at(length) if length else 0
 
-    def version(self, label: Label) -> BuiltVersion:
-        """The weighted atoms of a label, whose certificate is compared with the log when they are first asked for."""
+    def agreed(self, label: Label, mark: int, *, raw: bool) -> int:
+        """The hash that holders of a version of a foreign digest agree on: that of the first of them."""
+        return self.foreign.setdefault((label, raw), mark)
+
+    def version(self, label: Label) -> BuiltVersion | None:
+        """The weighted atoms of a label, whose certificate is compared with the log when they are first asked for.
+
+        A digest of another kind states no certificate that we could read: there is None then.
+        """
+        if not isinstance(self.plan.digest, Atoms):
+            return None
         if label not in self.atoms:
             require(isinstance(self.editions[label].outcome, Version), f"version {label} has no atoms")
             self.atoms[label] = self._weighed(label, self.editions[label].outcome)
@@ -223,11 +240,40 @@ class Journal:
         weights = weights_of(version.weights)
         spanning = version.atoms[version.spanning]
         atoms = WeightedAtoms(kernel, belief.lam, version.atoms, spanning, weights, version.quantum)
-        e_lo, e_hi = extremes(atoms, X)
-        said = version.certificate
-        holds = said.e_lo <= e_lo + CERTAIN and said.e_hi >= e_hi - CERTAIN
-        require(holds, f"{label} says {said.e_lo:.4g} … {said.e_hi:.4g}, and its log {e_lo:.4g} … {e_hi:.4g}")
-        return BuiltVersion(atoms, belief_mark(version.belief(kernel=kernel, lam=belief.lam)))
+        self._check_certificate(label, version, atoms)
+        return BuiltVersion(atoms, version.certificate, belief_mark(version.belief(kernel=kernel, lam=belief.lam)))
+
+    def _check_certificate(self, label: Label, version: Version, atoms: WeightedAtoms) -> None:
+        """A certificate says what is so of the log, in the span of the server's reference and of the atoms.
+
+        It speaks of nothing beyond that span, so that what the reference leaves of the log must be what it says too.
+        """
+        X, said = self.held(label).points, version.certificate
+        assert X is not None
+        pivots = self._pivots(label, X)
+        missed = self._missed(label, pivots, X)
+        known = abs(said.missed - missed) <= LEFT * float(atoms.kernel.diag(X).sum())
+        require(known, f"{label} says that its reference misses {said.missed:.6g} of its log, and it is {missed:.6g}")
+        found = extremes(atoms, X, reference=pivots)
+        close = all(_is_certain(*each, atoms) for each in zip((said.e_lo, said.e_hi), found, strict=True))
+        told = f"says {said.e_lo:.6g} … {said.e_hi:.6g}, and its log {found[0]:.6g} … {found[1]:.6g}"
+        require(close, f"{label} {told}")
+
+    def _missed(self, label: Label, pivots: Floats, X: Floats) -> float:
+        """ρ, the sum of what the reference leaves of all points, of none of which it may leave much."""
+        digest, kernel = self.plan.digest, self.plan.belief.dictionary_kernel()
+        assert isinstance(digest, Atoms)
+        left, prior = left_over(kernel, pivots, X), kernel.diag(X)
+        most = float((left / np.where(prior > 0, prior, 1.0)).max(initial=0.0))
+        require(most <= digest.recipe.tolerance + LEFT, f"the reference of {label} leaves {most:.4g} of a point")
+        return float(left.sum())
+
+    def _pivots(self, label: Label, X: Floats) -> Floats:
+        """The points of the server's reference dictionary, which are of the log."""
+        reference: Reference = self.editions[label].reference
+        pivots, known = reference.points[reference.pivots], {x.tobytes() for x in X}
+        require(all(x.tobytes() in known for x in pivots), f"the reference of {label} has a point that its log has not")
+        return pivots
 
     def matrix(self, contents: Contents, rewards: Sequence[float]) -> Floats:
         """The points in a belief, and after them those of further observations."""
@@ -237,6 +283,13 @@ class Journal:
     def _points(self, rewards: Sequence[float]) -> Floats:
         """The points at which rewards were observed."""
         return np.array([self.seen[each].point for each in rewards]).reshape(-1, self.plan.belief.dim)
+
+
+def _is_certain(said: float, found: float, atoms: WeightedAtoms) -> bool:
+    """Whether an extreme eigenvalue is what was said, but for what rounding leaves of the atoms."""
+    beyond = math.sqrt(ROUNDED * float(atoms.weights @ atoms.kernel.diag(atoms.points)) / atoms.lam)
+    root = math.sqrt(max(1.0 + found, 0.0))
+    return abs(said - found) <= CERTAIN * (1.0 + found) + (2.0 * root + beyond) * beyond
 
 
 def _places(member: Member) -> set[int]:

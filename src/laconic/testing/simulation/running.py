@@ -22,6 +22,12 @@ def simulate(algorithm: Algorithm, *, seed: int, events: tuple[int, ...] | None 
 
     Clients and the server crash, restart and go back to backups, links break, messages come twice, and peers lie.
 
+    Every few events, what clients predict is compared with what must follow from the points that they know: by formulas
+    for our own beliefs and any embedding of one's own, within what the certificate of a version of atoms states, and
+    as exactly as the precision of the belief allows. A belief of another kind is compared with one that learnt the same
+    points at once, by ``extended`` or ``with_statistics``. Where it has neither, or where a digest of another kind is
+    not made of all points, these numbers are left out, and everything else is checked.
+
     Args:
         algorithm: A value with a method plan(dim), and neither its name nor its class.
         seed: Seed of the schedule, a whole number from 0 to 2⁶⁴ − 1; the same one gives the same events.

@@ -13,13 +13,14 @@ from laconic.algorithms import (
     LaconicUCB,
     NKernelUCB,
     OneKernelUCB,
+    Random,
 )
 from laconic.atoms import Recipe
 from laconic.exploration import Theory
 from laconic.kernels import Gaussian
 from laconic.protocol.digests import AllPoints, Atoms
 
-#: Certificates can be compared with the log where the reference leaves next to nothing of any point.
+#: The reference leaves next to nothing of any point, so that certificates speak of the log as it is.
 FINE = Atoms(Recipe(tolerance=1e-7, pool=64, most=2.0))
 
 #: Invariants are compared to so many digits of numbers as a ridge of 1 leaves in 32 bits.
@@ -40,4 +41,5 @@ SUBJECTS: Mapping[str, Algorithm] = {
     "LaconicUCB budget": LaconicUCB(Gaussian(0.5), lam=0.3, alpha=0.3, digest=FINE, budget=20_000.0),
     "LaconicUCB theory": LaconicUCB(Gaussian(0.5), lam=0.3, alpha=Theory(), digest=FINE),
     "NKernelUCB": NKernelUCB(Gaussian(1.0), **UNIT),
+    "Random": Random(),
 }
