@@ -267,6 +267,37 @@ def test_a_payload_that_goes_to_many_is_packed_once(monkeypatch: pytest.MonkeyPa
     assert len(calls) == 1 + 300
 
 
+def test_a_payload_that_goes_to_every_second_is_packed_once_and_one_of_each_receivers_own_is_held_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[Payload] = []
+
+    def counted(payload: Payload, layout: Layout | None, *, dim: int) -> Pieces:
+        calls.append(payload)
+        return in_pieces(payload, layout, dim=dim)
+
+    shared, own = (
+        Payload(values={"gram": np.eye(300), "moment": np.ones(300)}, control={"count": 3.0}),
+        [
+            Payload(values={"gram": np.eye(300) * client, "moment": np.ones(300)}, control={"count": 3.0})
+            for client in range(40)
+        ],
+    )
+    installs = [
+        Install(epoch=E1, covered=client, clients=80, payload=shared if client % 2 else own[client // 2])
+        for client in range(80)
+    ]
+    expected = [encode(install) for install in installs]
+    monkeypatch.setattr(codec, "in_pieces", counted)
+    tracemalloc.start()
+    for data, known in zip(CODEC.encode_many(installs), expected, strict=True):
+        assert data == known
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(calls) == 1 + 40
+    assert peak < 8 * own[0].values["gram"].nbytes
+
+
 def test_clients_without_new_points_are_sent_one_payload() -> None:
     phase, belief = ShareData(), PLAN.belief
     new = Payload(values={"points": np.ones((1, DIM)), "rewards": np.ones(1)})

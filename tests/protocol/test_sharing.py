@@ -11,6 +11,7 @@ from laconic.algorithms import Algorithm
 from laconic.beliefs import FiniteBelief
 from laconic.errors import LocalProtocolError, RemoteProtocolError
 from laconic.protocol.client import Client
+from laconic.protocol.ledger import Ledger
 from laconic.protocol.messages import BLANK, Install, Label, NothingNew, Part, Payload, Refused, Request
 from laconic.protocol.phases import Member as ClientView
 from laconic.protocol.phases.statistics import WIRES
@@ -18,6 +19,7 @@ from laconic.protocol.records import Learnt
 from laconic.protocol.roster import Patience, Status
 from laconic.protocol.server import Server, ServerState
 from laconic.protocol.session import ClientState
+from laconic.runtimes.network import Network
 from tests.protocol.federation import (
     DIS,
     EXCHANGING,
@@ -349,6 +351,48 @@ def test_alone_each_is_sent_only_what_it_lacks_and_never_its_own() -> None:
     assert up == 3 * len(federation.server.log)
 
 
+def test_alone_points_go_up_when_the_trigger_fires_and_at_a_flush_and_never_otherwise() -> None:
+    plan, random = DisKernelUCB(Gaussian(1.0), D=1e9, together=False).plan(2), np.random.default_rng(0)
+    ledger = Ledger(plan)
+    network = Network(plan, clients=2, seed=0, ledger=ledger)
+
+    def gone_up() -> int:
+        """How many observations of three numbers each."""
+        return sum(count.scalars for (way,), count in ledger.by("direction").items() if way == "up") // 3
+
+    def learn(number: int) -> None:
+        network.settle(number, network.clients[number].learn(random.normal(size=(3, 2)), random.normal(size=3)))
+
+    def greet_anew(number: int) -> None:
+        network.cut(number)
+        network.greet(number)
+        network.drain()
+
+    learn(0)
+    greet_anew(0)  # neither a new link brings them up
+    assert gone_up() == 0
+    learn(1)
+    network.settle(1, network.clients[1].flush())
+    assert gone_up() == 3
+    greet_anew(0)  # nor news of others
+    assert gone_up() == 3
+    network.settle(0, network.clients[0].flush())
+    assert gone_up() == 6
+
+
+def test_clients_of_a_process_that_exchange_alone_hold_one_growing_factor() -> None:
+    plan, random = DisKernelUCB(Gaussian(1.0), D=1e9, together=False).plan(2), np.random.default_rng(0)
+    network = Network(plan, clients=5, seed=0)
+    for number in range(5):
+        network.settle(number, network.clients[number].learn(random.normal(size=(3, 2)), random.normal(size=3)))
+        network.settle(number, network.clients[number].flush())
+    for number in range(5):
+        network.settle(number, network.clients[number].flush())
+    beliefs = [client.learner.belief for client in network.clients.values()]
+    assert [len(belief.arrays()["points"]) for belief in beliefs] == [15] * 5
+    assert len({id(belief) for belief in beliefs}) == 1
+
+
 # Plans that differ
 
 
@@ -359,6 +403,7 @@ def test_a_client_with_another_plan_is_refused_and_told_which_parameter_differs(
     (_, refusal), *_ = outcome.send
     assert isinstance(refusal, Refused)
     assert not server.members
+    assert "another plan: kernel.gamma is 1 here and 0.5 there" in (outcome.dropped or "")  # what the server says of it
     with pytest.raises(RemoteProtocolError, match=r"kernel\.gamma is 0\.5 here and 1 there"):
         client.receive(refusal)
 

@@ -7,6 +7,7 @@ numbers in order, as both sides know their names and shapes from the plan. Any o
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
@@ -26,7 +27,6 @@ from laconic.protocol.messages import (
     Merged,
     Message,
     Part,
-    Payload,
     Upload,
     payload_of,
 )
@@ -114,7 +114,7 @@ class Codec:
         return next(self.encode_many([message]))
 
     def encode_many(self, messages: Iterable[Message]) -> Iterator[bytes]:
-        """Messages one after the other; a payload that several in a row share is encoded once.
+        """Messages one after the other; a payload that several share is encoded once.
 
         Args:
             messages: Messages of the protocol, in order.
@@ -127,15 +127,21 @@ class Codec:
         Args:
             messages: Messages of the protocol, in order.
         """
-        last: tuple[Payload, Layout | None] | None = None
-        packed: Pieces = ()
-        for message in messages:
-            payload, layout = payload_of(message), self.layout(message)
-            changed = last is None or last[0] is not payload or last[1] is not layout
-            if type(message) in CARRIED_IN and changed:
-                packed, last = in_pieces(payload, layout, dim=self._dim), (payload, layout)
+        several = list(messages)  # as long as these live, no other payload has the identity of one of theirs
+        left = Counter(id(payload_of(each)) for each in several if type(each) in CARRIED_IN)
+        packed: dict[int, tuple[Layout | None, Pieces]] = {}
+        for message in several:
             before, after = _around(message)
-            pieces = (_HEAD, before, *packed, after) if type(message) in CARRIED_IN else (_HEAD, before)
+            pieces: Pieces = (_HEAD, before)
+            if type(message) in CARRIED_IN:
+                payload, layout = payload_of(message), self.layout(message)
+                place = id(payload)
+                if place not in packed or packed[place][0] is not layout:
+                    packed[place] = (layout, in_pieces(payload, layout, dim=self._dim))
+                pieces = (_HEAD, before, *packed[place][1], after)
+                left[place] -= 1
+                if not left[place]:  # where every receiver is sent its own, only one of them is held at a time
+                    del packed[place]
             length = sum(map(len, pieces))
             if length > self.most_bytes:
                 raise LocalProtocolError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 from typing import Any
 
 from laconic.beliefs import Belief
@@ -144,6 +145,18 @@ class InstalledBelief:
     belief: Belief
     mark: int  # a hash of its bits
     increments: tuple[tuple[Label, int, Payload], ...] = ()  # (label and mark of the belief before, what was added)
+
+    @cached_property
+    def whole(self) -> Payload:
+        """All of it, for those who hold nothing of it: one object, so that it is encoded once."""
+        return as_payload(self.belief)
+
+
+def as_payload(belief: Belief) -> Payload:
+    """A whole belief; what only keeps books is not counted among its scalars."""
+    arrays = belief.arrays()
+    records = {name: arrays.pop(name) for name in sorted(belief.bookkeeping) if name in arrays}
+    return Payload(values=arrays, records=records)
 
 
 @dataclass(frozen=True, eq=False)

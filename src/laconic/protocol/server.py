@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -212,9 +212,10 @@ class Server:
         if isinstance(message, Hello):
             if self._is_repeated(link, message):
                 return Outcome(dropped=f"a repeated greeting of {message.name!r}")
-            refusal = self._refusal(message)
-            if refusal is not None:
-                return Outcome(send=((link, refusal),), dropped=refusal.reason)
+            refused = self._refusal(message)
+            if refused is not None:
+                refusal, why = refused
+                return Outcome(send=((link, refusal),), dropped=why)
             return self._event(Hello, link, message)
         number = self.hub.links.get(link)
         if number is None:
@@ -316,20 +317,24 @@ class Server:
         last = None if number is None else self.hub.members[number].hello
         return last is not None and last.name == hello.name and 0 < hello.greeting <= last.greeting
 
-    def _refusal(self, hello: Hello) -> Refused | None:
-        """Why a greeting is refused; None when it is not."""
+    def _refusal(self, hello: Hello) -> tuple[Refused, str] | None:
+        """The answer to a greeting that is refused, and why; the client is sent the plan and finds what differs itself.
+
+        None when it is not refused.
+        """
         if hello.plan != self.plan_table:
             try:
                 said = difference(self.plan.table, table_from(hello.plan))
             except ProtocolError as error:
                 said = str(error)
             if said is not None:
-                return Refused(reason="another plan", plan=self.plan_table)
+                return Refused(reason="another plan", plan=self.plan_table), f"another plan: {said}"
         here = self.hub.clients
         number = self.hub.numbers.get(hello.name)
         is_new = number is None or self.hub.members[number].status is Status.LEFT
         if self.most_members is not None and is_new and here >= self.most_members:
-            return Refused(reason=f"there are {here} members, and no more are allowed")
+            full = f"there are {here} members, and no more are allowed"
+            return Refused(reason=full), full
         return None
 
 
@@ -567,21 +572,29 @@ class ServerTransition:
 _S = ServerState
 _TOGETHER = (_S.IDLE, _S.GATHERING, _S.MERGING)
 _ALONE = (_S.IDLE, _S.BUILDING)
-_ALWAYS: tuple[tuple[type, Callable[..., None]], ...] = (
-    (Hello, greeted),
-    (Chain, proved),
-    (Leave, left),
-    (Lost, lost),
-    (Tick, ticked),
-    (Heard, heard),
+
+#: Events that every state takes, and where they lead from idle and from gathering. Who comes may be the one that a sync
+#: needs to begin, or lack what must be built first; who goes, and time, begin nothing. Lost links are waited for.
+_ALWAYS: tuple[tuple[type, Callable[..., None], tuple[ServerState, ...], tuple[ServerState, ...]], ...] = (
+    (Hello, greeted, (_S.IDLE, _S.GATHERING, _S.BUILDING), _TOGETHER),
+    (Chain, proved, (_S.IDLE, _S.GATHERING, _S.BUILDING), _TOGETHER),
+    (Leave, left, (_S.IDLE,), _TOGETHER),
+    (Lost, lost, (_S.IDLE,), (_S.GATHERING,)),
+    (Tick, ticked, (_S.IDLE,), _TOGETHER),
+    (Heard, heard, (_S.IDLE, _S.GATHERING), (_S.GATHERING,)),
 )
+
+
+def _always() -> Iterator[tuple[tuple[ServerState, type], ServerTransition]]:
+    for event, handler, idle, gathering in _ALWAYS:
+        stays = {_S.MERGING: (_S.MERGING,), _S.BUILDING: (_S.BUILDING,)}
+        for state, to in {_S.IDLE: idle, _S.GATHERING: gathering, **stays}.items():
+            yield (state, event), ServerTransition(handler, frozenset(to))
+
 
 #: Which events each state takes; what is not listed is refused, and nothing happens.
 SERVER_TRANSITIONS: dict[tuple[ServerState, type], ServerTransition] = {
-    **{(_S.IDLE, event): ServerTransition(handler, frozenset(_S)) for event, handler in _ALWAYS},
-    **{(_S.GATHERING, event): ServerTransition(handler, frozenset(_TOGETHER)) for event, handler in _ALWAYS},
-    **{(_S.MERGING, event): ServerTransition(handler, frozenset({_S.MERGING})) for event, handler in _ALWAYS},
-    **{(_S.BUILDING, event): ServerTransition(handler, frozenset({_S.BUILDING})) for event, handler in _ALWAYS},
+    **dict(_always()),
     (_S.IDLE, Request): ServerTransition(requested, frozenset({_S.IDLE, _S.GATHERING})),
     (_S.GATHERING, Request): ServerTransition(requested, frozenset({_S.GATHERING})),
     (_S.MERGING, Request): ServerTransition(requested, frozenset({_S.MERGING})),

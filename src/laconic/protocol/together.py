@@ -283,7 +283,7 @@ def newer(hub: Hub, member: Member) -> Newer:
     if steps is not None:
         payload = hub.plan.phases[-1].joined(steps)
     else:
-        payload = as_payload(installed.belief)
+        payload = installed.whole
     return Newer(
         epoch=installed.label,
         base=member.held,
@@ -301,13 +301,6 @@ def _since(installed: InstalledBelief, member: Member) -> list[Payload] | None:
         if label == member.held and mark in (None, known):
             return [payload for _, _, payload in installed.increments[place:]]
     return None
-
-
-def as_payload(belief: Belief) -> Payload:
-    """A whole belief; what only keeps books is not counted among its scalars."""
-    arrays = belief.arrays()
-    records = {name: arrays.pop(name) for name in sorted(belief.bookkeeping) if name in arrays}
-    return Payload(values=arrays, records=records)
 
 
 # -- time --------------------------------------------------------------------------------------------------------------
