@@ -38,8 +38,9 @@ def test_every_invariant_holds_in_every_schedule(name: str) -> None:
         simulate(SUBJECTS[name], seed=seed)
 
 
-#: Schedules that found a fault once: a digest came again whose base had, by chance, the number of the version held.
-RECORDED = {"LaconicUCB": 3000594}
+#: Schedules that found a fault once: a digest came again whose base had, by chance, the number of the version held; and
+#: a dictionary had points so alike that our own formulas lost digits.
+RECORDED = {"LaconicUCB": 3000594, "ApproxDisKernelUCB": 7000054}
 
 
 @pytest.mark.parametrize("name", RECORDED)

@@ -6,6 +6,7 @@ import numpy as np
 
 from laconic.arrays import Floats
 from laconic.atoms import Certificate
+from laconic.beliefs import Belief, FiniteBelief, NystromEmbedding
 from laconic.protocol.client import Client
 from laconic.protocol.digests import AllPoints, Atoms
 from laconic.protocol.messages import Down, Hello, Install, Label, Newer, Part, Released, SetAside, Up, Welcome
@@ -102,7 +103,8 @@ def check_numbers(node: ClientNode, journal: Journal) -> None:
     expected = _expected(client, journal, (Points(X[:count], y[:count]), Points(X[count:], y[count:])), probes)
     if expected is None:
         return
-    tail, rounding = client.learner.tail, _rounding(journal.plan, X)
+    tail = client.learner.tail
+    rounding = _rounding(journal.plan, tail.belief, X)
     largest = max(1.0, float(np.abs(y).max(initial=0.0)))  # means are rounded relative to rewards
     said = tail.predict(tail.belief.view(probes))
     for name, a, b, step, scale in zip(("means", "variances"), said, *expected, (largest, 1.0), strict=True):
@@ -133,18 +135,29 @@ def _expected(
     return (mean, variance), (version.atoms.mean_step * np.sqrt(np.maximum(variance, 0.0)), exactly)
 
 
-def _rounding(plan: Plan, X: Floats) -> float:
+def _rounding(plan: Plan, held: Belief, X: Floats) -> float:
     """How far two routes to a prediction may be apart by rounding: in the precision of the belief, and beside its λ.
 
-    Sums that travel in 32 bits are rounded on the way too, each relative to its size, which is that of k(x, x).
+    Points of a dictionary may be so alike that rounding of their kernel values shows in coordinates. Sums that travel
+    in 32 bits are rounded on the way too, each relative to its size, which is that of k(x, x).
     """
-    belief = plan.belief
+    belief, eps = plan.belief, float(np.finfo(np.float64).eps)
     prior = belief.prior(X) / belief.lam
-    rounded = ROUNDINGS * float(np.finfo(np.float64).eps) * float(prior.max(initial=0.0))
-    computed = max(TIES * belief.precision.tie, rounded)
+    rounded = ROUNDINGS * eps * float(prior.max(initial=0.0))
+    computed = max(TIES * belief.precision.tie, rounded, eps * _condition(held))
     if not any(isinstance(phase, ShareStatistics) and phase.wire == "compact" for phase in plan.phases):
         return computed
     return max(computed, float(np.finfo(np.float32).eps) / 2 * float(prior.mean())) if len(X) else computed
+
+
+def _condition(belief: Belief) -> float:
+    """By how much the rounding of kernel values grows in the coordinates of a belief's dictionary, if it has one."""
+    embedding = belief.embedding if isinstance(belief, FiniteBelief) else None
+    if not isinstance(embedding, NystromEmbedding) or not len(embedding.dictionary):
+        return 1.0
+    values = np.linalg.eigvalsh(embedding.kernel(embedding.dictionary, embedding.dictionary))
+    largest = float(values.max())
+    return largest / max(float(values.min()), len(values) * float(np.finfo(np.float64).eps) * largest)
 
 
 def check_flush(node: ClientNode, before: Session, journal: Journal) -> None:
