@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from laconic.algorithms import Algorithm
+from laconic.errors import LinkError
 from laconic.protocol.server import ServerState
 from laconic.runtimes.service.agent import Agent
 from laconic.runtimes.service.coordinator import Coordinator, Serving
@@ -52,6 +53,14 @@ def federation(
             until(partial(is_linked, agent))
         settle(coordinator, agents)
         yield coordinator, agents
+
+
+def is_flushed(agent: Agent) -> bool:
+    """Whether a flush is answered, which is asked for here; one that nobody answers is not waited for for long."""
+    with suppress(LinkError):
+        agent.flush(timeout=5.0)
+        return True
+    return False
 
 
 def is_linked(agent: Agent) -> bool:

@@ -27,7 +27,7 @@ from laconic.protocol.session import Wants
 from laconic.runtimes.service import store as stores
 from laconic.runtimes.service.coordinator import Coordinator
 from laconic.runtimes.service.linking import Link, Linking
-from tests.service.settling import serving, settle, until
+from tests.service.settling import is_flushed, serving, settle, until
 
 ALGORITHM = DisKernelUCB(Gaussian(1.0), D=2.0)
 ARMS = [[0.1, 0.2], [0.3, -0.4], [-0.5, 0.6]]
@@ -613,16 +613,10 @@ def test_a_mistake_of_ours_in_taking_what_came_of_work_is_said_and_flushes_go_on
         broken.set()
         return 1 / 0
 
-    def flushed() -> bool:
-        with suppress(LinkError):
-            agent.flush(timeout=5.0)
-            return True
-        return False
-
     monkeypatch.setattr(Client, "done", breaks_once)
     with coordinator(tmp_path) as there, joined(there, tmp_path) as agent:
         agent.learn(ARMS, [1.0, 2.0, 3.0])
-        until(lambda: flushed() and agent.status().covered == 3)
+        until(lambda: is_flushed(agent) and agent.status().covered == 3)
         assert broken.is_set()
     assert "what came of work could not be taken" in caplog.text
 

@@ -10,7 +10,6 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +32,7 @@ from laconic.runtimes.service import desk as desks
 from laconic.runtimes.service import methods
 from laconic.runtimes.service.coordinator import Coordinator, Limits
 from tests.service.rawlink import RawLink
-from tests.service.settling import serving, settle, until
+from tests.service.settling import is_flushed, serving, settle, until
 
 DIS = DisKernelUCB(Gaussian(1.0), D=2.0)
 ARMS = [[0.1, 0.2], [0.3, -0.4], [-0.5, 0.6]]
@@ -583,15 +582,8 @@ def test_a_mistake_of_ours_in_an_event_that_no_message_brought_is_said_and_the_f
         with raw(there) as link:  # a link that goes away
             welcomed(link, name="b")
         agent.learn(ARMS, [1.0, 2.0, 3.0])
-        until(lambda: flushed(agent) and broken.is_set() and agent.status().covered == 3)
+        until(lambda: is_flushed(agent) and broken.is_set() and agent.status().covered == 3)
         assert any("ZeroDivisionError" in each for each in there.desk.errors)
-
-
-def flushed(agent: Agent) -> bool:
-    with suppress(LinkError):
-        agent.flush(timeout=5.0)
-        return True
-    return False
 
 
 def test_agents_of_one_process_hold_one_belief_in_memory(tmp_path: Path) -> None:
