@@ -12,7 +12,8 @@ import pytest
 
 from tests.pages.browsing import browsed, needs_browser
 
-#: A window is at least 500 pixels wide, so the page is shown in a frame, as wide as the device would be.
+#: A window is at least 500 pixels wide, so the page is shown in a frame, as wide as the device would be. It is measured
+#: after a timer and not after a painted frame: virtual time may be over before a slow machine has painted any.
 FRAME = """<!doctype html><meta charset="utf-8"><body style="margin:0">
 <iframe style="border:0" width="{width}" height="900" srcdoc="{page}"></iframe>
 <script>
@@ -22,7 +23,7 @@ const timer = setInterval(() => {{
   if (page?.body?.dataset.charts !== "drawn") return;
   clearInterval(timer);
   page.querySelectorAll("details").forEach(each => each.open = true);
-  requestAnimationFrame(() => {{
+  setTimeout(() => {{
     const width = page.documentElement.clientWidth;
     const inBox = each => each.closest(".scroll, pre, nav");
     const named = each => each.tagName + "." + each.className + ": " + each.textContent.slice(0, 40);
@@ -38,7 +39,7 @@ const timer = setInterval(() => {{
     }};
     document.body.dataset.measured = JSON.stringify(measured);
     frame.remove();
-  }});
+  }}, 100);
 }}, 50);
 </script>"""
 
