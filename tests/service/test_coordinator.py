@@ -568,7 +568,8 @@ def test_bytes_that_bring_about_a_mistake_of_ours_end_their_link_alone(
 def test_a_mistake_of_ours_in_an_event_that_no_message_brought_is_said_and_the_federation_goes_on(
     verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with coordinator(tmp_path) as there, joined(there, tmp_path) as agent:
+    patience = Patience(seconds=1.0)  # a member whose loss went unnoticed is left out soon
+    with coordinator(tmp_path, patience=patience) as there, joined(there, tmp_path) as agent:
         agent.flush()
         broken, sound = threading.Event(), getattr(there.desk.server, verb)
 
