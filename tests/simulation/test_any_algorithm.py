@@ -29,9 +29,6 @@ from laconic.beliefs import (
     ExactBelief,
     FiniteBelief,
     Statistics,
-    View,
-    expect_bounded,
-    expect_shapes,
 )
 from laconic.beliefs.sums import DOUBLE, expect_sums
 from laconic.exploration import Fixed
@@ -40,6 +37,7 @@ from laconic.randomness import Role, generator
 from laconic.testing import SimulationFailure, simulate
 from laconic.testing.simulation.subjects import SUBJECTS
 from laconic.triggers import Never
+from tests.test_received_beliefs import Average
 
 SINGLE: dict[str, Any] = {"dtype": "float32"}
 
@@ -185,61 +183,18 @@ def test_sums_that_lack_a_reward_are_found_in_an_embedding_of_ones_own(monkeypat
 # -- beliefs of another kind
 
 
-@dataclass(frozen=True, eq=False)
-class Average(BeliefBase):
-    """Every point has the same mean reward."""
-
-    dim: int
-    count: float = 0.0
-    total: float = 0.0
-
-    lam: ClassVar[float] = 1.0
-    bookkeeping: ClassVar[frozenset[str]] = frozenset({"count"})
-    rank: ClassVar[int | None] = 1
-    width: ClassVar[int] = 1
-    dictionary_size: ClassVar[int | None] = None
-
-    @property
-    def information(self) -> float:
-        return float(np.log1p(self.count))
-
-    @property
-    def parameters(self) -> dict[str, object]:
-        return {"belief": type(self).__name__, "dim": self.dim}
-
-    def view(self, X: Floats) -> View:
-        left = 1.0 + self.count
-        V = np.full((1, len(X)), left**-0.5)
-        mean = np.full(len(X), self.total / left)
-        return View(points=X, features=V, mean=mean, signal=V[0] ** 2, residual=np.zeros(len(X)))
-
-    def covariance(self, a: View, b: View) -> Floats:
-        return a.features.T @ b.features
-
-    def arrays(self) -> dict[str, Floats]:
-        return {"count": np.array([self.count]), "total": np.array([self.total])}
-
-    def from_arrays(self, arrays: dict[str, Floats]) -> "Average":
-        expect_shapes(arrays, {"count": (1,), "total": (1,)})
-        expect_bounded(arrays)
-        return replace(self, count=float(arrays["count"][0]), total=float(arrays["total"][0]))
-
-    def extended(self, X: Floats, y: Floats) -> Belief:
-        return replace(self, count=self.count + len(y), total=self.total + float(y.sum()))
-
-
 class Forgetful(Average):
     """It ignores the first reward of all that come together."""
 
-    def extended(self, X: Floats, y: Floats) -> Belief:
+    def extended(self, X: Floats, y: Floats) -> Average:
         return super().extended(X, np.array([0.0, *y[1:]]))
 
 
 class Untaught(Average):
     """It learns neither points nor sums, and so has a tail only."""
 
-    def extended(self, X: Floats, y: Floats) -> Belief:
-        return BeliefBase.extended(self, X, y)
+    def extended(self, X: Floats, y: Floats) -> Average:
+        return BeliefBase.extended(self, X, y)  # type: ignore[return-value]  # it raises
 
 
 @dataclass(frozen=True)
