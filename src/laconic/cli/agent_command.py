@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import signal
-import threading
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from laconic.cli.options import named
+from laconic.cli.signals import heard
 
 
 def agent(
@@ -33,10 +33,8 @@ def agent(
     require_one_of("--log", log, choices=("debug", "info", "warning", "error"))
     settings = read_agent(file)
     log_to_stderr(log)
-    ended = threading.Event()
-    for each in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(each, lambda *_: ended.set())
+    ends = heard(signal.SIGTERM, signal.SIGINT)
     with settings.join() as one, settings.sidecar(one) as there:
         where: dict[str, Any] = {"listen": there.address, "name": one.name}
         typer.echo(as_json(where, indent=None))
-        ended.wait()
+        next(ends)

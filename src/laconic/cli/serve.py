@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import queue
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from laconic.cli.options import named
+from laconic.cli.signals import heard
 
 if TYPE_CHECKING:
     from laconic.cli.federation import Federation
@@ -35,20 +36,17 @@ def serve(
     require_one_of("--log", log, choices=("debug", "info", "warning", "error"))
     settings = read_federation(file)
     log_to_stderr(log)
-    signals: queue.SimpleQueue[int] = queue.SimpleQueue()
-    for each in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(each, lambda number, _: signals.put(number))
-    _run(settings, file, signals)
+    _run(settings, file, heard(signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
 
 
-def _run(settings: Federation, file: Path, signals: queue.SimpleQueue[int]) -> None:
+def _run(settings: Federation, file: Path, signals: Iterator[int]) -> None:
     from laconic.cli.display import as_json
 
     coordinator = settings.coordinator()
     with coordinator:
         where: dict[str, Any] = {"address": coordinator.address, "http": coordinator.http_address or None}
         typer.echo(as_json(where, indent=None))
-        while signals.get() == signal.SIGHUP:
+        while next(signals) == signal.SIGHUP:
             _reload(coordinator, file)
 
 
