@@ -80,7 +80,8 @@ def _negated_squares(X: Floats, Y: Floats, *, weight: float) -> Floats:
     """
     if X.ndim == Y.ndim == 2 and 1 in (len(X), len(Y)):  # one row or column: differences are quick too
         return (_squares(X - Y) * -weight).reshape(len(X), len(Y))
-    x, y = _squares(X), _squares(Y)
+    x = _squares(X)
+    y = x if X is Y else _squares(Y)
     if weight * (x.max(initial=0.0) + y.max(initial=0.0)) > PRODUCT_UP_TO:
         return _differences(X, Y) * -weight
     product = _products(*_factors(X, Y, weight=weight, x=x, y=y))
@@ -95,7 +96,8 @@ def _factors(X: Floats, Y: Floats, *, weight: float, x: Floats, y: Floats) -> tu
 def _widened(X: Floats, *columns: Floats | float) -> Floats:
     """X with further columns at its right."""
     width = X.shape[-1]
-    wide = np.empty((*X.shape[:-1], width + len(columns)), dtype=np.result_type(X, np.float32))
+    dtype = X.dtype if X.dtype == np.float64 else np.result_type(X, np.float32)
+    wide = np.empty((*X.shape[:-1], width + len(columns)), dtype=dtype)
     wide[..., :width] = X
     for place, column in enumerate(columns):
         wide[..., width + place] = column

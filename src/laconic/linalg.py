@@ -18,6 +18,8 @@ from laconic.errors import KernelError
 
 #: Rows of a block: large enough for level-3 BLAS, small enough that the unfilled part of the last block is cheap.
 LARGE_BLOCK = 256
+#: For a factor in single precision, which only many columns at a time are solved with.
+SINGLE_BLOCK = 512
 #: For factors of which there are many, each short.
 SMALL_BLOCK = 16
 #: Such factors get larger blocks as they grow, up to this.
@@ -68,7 +70,10 @@ def ridged(A: Floats, lam: float) -> Floats:
 
 
 def reversed_cholesky(A: Floats, *, scale: float = 0.0) -> Floats:
-    """A lower triangular C with CᵀC = A: the factor from the last row on; see `lower_cholesky`."""
+    """A lower triangular C with CᵀC = A: the factor from the last row on; see `lower_cholesky`.
+
+    Of A only what is on and above the diagonal is looked at.
+    """
     backwards = lower_cholesky(np.ascontiguousarray(A[::-1, ::-1]), scale=np.full(len(A), scale))
     return np.asarray(backwards.T[::-1, ::-1])
 
@@ -83,6 +88,11 @@ def solve_lower(L: Floats, B: Floats) -> Floats:
 def solve_identity(L: Floats) -> Floats:
     """L⁻¹ for a lower triangular L: for many right-hand sides a product with it is twice as fast as a solve."""
     return np.asarray(lapack.dtrtri(L.T, lower=0)[0].T) if L.size else L.copy()
+
+
+def lower_gram(L: Floats) -> Floats:
+    """LᵀL for a lower triangular L, on and above the diagonal only, in a third of a product's operations."""
+    return np.asarray(lapack.dlauum(L.T, lower=0)[0]) if L.size else L.copy()
 
 
 def solve_lower_in_place(L: Floats, B: Floats, *, transposed: bool = False) -> None:
@@ -109,7 +119,10 @@ def solve_transposed(L: Floats, B: Floats) -> Floats:
 
 
 def lower_product(L: Floats, B: Floats) -> Floats:
-    """LB for a lower triangular L, by the BLAS library that also solves."""
+    """LB for a lower triangular L, by the BLAS library that also solves; one column by itself as a vector."""
+    if B.shape[1] == 1 and L.size:
+        left, transposed = (L.T, 1) if L.flags.c_contiguous else (L, 0)
+        return np.asarray(blas.dtrmv(left, B[:, 0], lower=1 - transposed, trans=transposed))[:, None]
     if not L.flags.c_contiguous:  # in columns, as `paired` has it
         return np.asarray(blas.dtrmm(1.0, L, B, side=0, lower=1))
     if B.flags.c_contiguous:  # column-major, as BLAS has it, this is BᵀLᵀ
@@ -282,7 +295,9 @@ class GrowingFactor:
 
     def in_single(self, older: GrowingFactor | None = None) -> GrowingFactor:
         """The factor in single precision; ``older`` is that of its first rows, where it is at hand."""
-        single = GrowingFactor(dtype=SINGLE) if older is None else older
+        first_block = _Block(0, SINGLE_BLOCK, SINGLE)  # as long as the others, so that all begin at round numbers
+        blank = GrowingFactor(blocks=(first_block,), block_rows=SINGLE_BLOCK, dtype=SINGLE)
+        single = blank if older is None else older
         for block, first, last in self._between(single.size, self.size):
             single = single.appended(block.rows(first, last))
         return single

@@ -6,7 +6,7 @@ Another package adds its own by an entry point in the group ``laconic.algorithms
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -60,9 +60,11 @@ def names(kind: Kind) -> list[str]:
 
 def find(kind: Kind, name: str) -> Any:
     """The class of that name, whatever its case; the nearest name is suggested where there is none."""
-    by_lower = {known.lower(): known for known in names(kind)}
-    known = by_lower.get(name.strip().lower())
+    wanted = name.strip().lower()
+    # Ours first: to find those of others every installed package is read.
+    known = _by_lower(_OURS[kind]).get(wanted) or _by_lower(names(kind)).get(wanted)
     if known is None:
+        by_lower = _by_lower(names(kind))
         near = get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.4)
         advice = f"did you mean {by_lower[near[0]]}?" if near else f"there are {', '.join(by_lower.values())}"
         raise UnknownName(f"no {kind} is called {name!r}; {advice}")
@@ -98,6 +100,10 @@ def kernels() -> dict[str, Any]:
 def explorations() -> dict[str, Any]:
     """All explorations by name."""
     return {name: _load("exploration", name) for name in names("exploration")}
+
+
+def _by_lower(known: Iterable[str]) -> dict[str, str]:
+    return {name.lower(): name for name in known}
 
 
 def _others(kind: Kind) -> dict[str, Callable[[], Any]]:

@@ -342,6 +342,29 @@ class Tail:
         return replace(view, counts=counts, factor=none.factor.appended(H), pulls=solve_lower(H, errors))
 
 
+class Learning:
+    """How beliefs learn points and are asked about them: by their own functions, and nothing is spared."""
+
+    def extended(self, belief: Belief, X: Floats, y: Floats) -> Belief:
+        """The belief that has also learnt rewards y of the rows of X."""
+        return belief.extended(X, y)
+
+    def variance(self, belief: Belief, X: Floats, *, most: Floats) -> Floats:
+        """σ² of the rows of X; of one that is at most ``most`` perhaps an upper bound that is no more than that."""
+        return belief.view(X).variance
+
+    def replayed(self, belief: Belief, X: Floats, y: Floats) -> Tail:
+        """A tail on a belief that lacks these observations, which were made under an earlier one."""
+        tail = Tail(belief)
+        if len(y):
+            tail.append_all(self.view(belief, X), y, replayed=True)
+        return tail
+
+    def view(self, belief: Belief, X: Floats) -> View:
+        """What the belief says of the rows of X."""
+        return belief.view(X)
+
+
 def _expect_tail(belief: Belief, arrays: dict[str, Floats]) -> None:
     """Refuse arrays that no tail on this belief has."""
     k, width = length(arrays, "errors"), belief.width

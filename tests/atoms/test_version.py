@@ -115,11 +115,15 @@ def test_a_linear_kernel_has_no_more_atoms_in_its_dictionary_than_features() -> 
 
 def test_the_dictionary_is_what_the_atoms_before_do_not_express() -> None:
     K = Polynomial(degree=2)(*2 * [log(30, dim=2).X])
-    keep = independent(K)
+    some = independent(K)
+    keep = some.which
     assert keep.sum() == 6 == np.linalg.matrix_rank(K[:, keep])
     assert keep[:6].all()
-    assert independent(np.eye(4)).all()
-    assert independent(np.empty((0, 0))).shape == (0,)
+    assert not some.every
+    np.testing.assert_allclose(some.root @ some.root.T, K[np.ix_(keep, keep)])
+    assert independent(np.eye(4)).which.all()
+    assert independent(np.eye(4)).every
+    assert independent(np.empty((0, 0))).which.shape == (0,)
 
 
 def test_where_nothing_can_be_compressed_there_is_no_version() -> None:

@@ -359,10 +359,10 @@ def test_every_message_that_carries_something_carries_one_payload() -> None:
 
 
 def test_sizes_are_solved_from_lengths() -> None:
-    assert solved([("m", "n"), ("n",), ("m",)], [6, 2, 3], dim=7) == [(3, 2), (2,), (3,)]
-    assert solved([("r", "r")], [16], dim=7) == [(4, 4)]
-    assert solved([("r", "r", "r"), (3, "k")], [27, 6], dim=7) == [(3, 3, 3), (3, 2)]
-    assert solved([("n", "d"), ("n",)], [0, 0], dim=7) == [(0, 7), (0,)]
+    assert solved((("m", "n"), ("n",), ("m",)), (6, 2, 3), dim=7) == ((3, 2), (2,), (3,))
+    assert solved((("r", "r"),), (16,), dim=7) == ((4, 4),)
+    assert solved((("r", "r", "r"), (3, "k")), (27, 6), dim=7) == ((3, 3, 3), (3, 2))
+    assert solved((("n", "d"), ("n",)), (0, 0), dim=7) == ((0, 7), (0,))
 
 
 @pytest.mark.parametrize(
@@ -379,7 +379,7 @@ def test_sizes_are_solved_from_lengths() -> None:
 )
 def test_lengths_that_fit_no_shape_are_refused(shapes: Any, entries: list[int]) -> None:
     with pytest.raises(ValueError, match="does not"):
-        solved(shapes, entries, dim=7)
+        solved(tuple(shapes), tuple(entries), dim=7)
 
 
 def test_a_layout_has_few_fields() -> None:

@@ -35,6 +35,12 @@ def test_lists_in_one_table_have_their_own_points_in_the_order_in_which_these_ca
         assert library.mark == Library.empty(2).with_points(POINTS[found]).mark
 
 
+def test_a_list_whose_numbers_rise_needs_no_order_beside_it_though_known_points_come_again() -> None:
+    library = Library.empty(2).with_points(POINTS[:2]).with_points(POINTS[[0, 3]])
+    assert library.order is None
+    np.testing.assert_array_equal(library.points, POINTS[[0, 1, 3]])
+
+
 @given(rows=st.lists(st.integers(0, len(POINTS) - 1), max_size=6), count=st.integers(0, 7))
 def test_the_beginning_of_a_list_is_the_list_of_those_that_came_first(rows: list[int], count: int) -> None:
     library = Library.empty(2).with_points(POINTS[rows])

@@ -11,7 +11,7 @@ from laconic.protocol.session import ClientState
 from laconic.runtimes.network import Network
 from tests.protocol.federation import APPROX, DIS, EVERY, LIN, Federation, name
 
-THOUSANDS = 5000
+THOUSANDS = 2000
 
 
 @pytest.mark.parametrize("algorithm", EVERY, ids=name)

@@ -13,8 +13,8 @@ from laconic.atoms import belief_of
 from laconic.beliefs import FiniteBelief, LinearEmbedding, NystromEmbedding, Statistics
 from laconic.exploration import tied_with_best
 from laconic.runtimes.lockstep import sights
-from laconic.runtimes.lockstep.lone_tails import Bound, QuickTail, scored, turn
-from laconic.runtimes.lockstep.sights import Folded, Plain, sight_of
+from laconic.runtimes.lockstep.lone_tails import Bound, QuickTail, scored
+from laconic.runtimes.lockstep.sights import Folded, Plain, Sights, sight_of
 from laconic.tail import Tail
 
 DRAW = np.random.default_rng(5)
@@ -58,12 +58,16 @@ def _sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize("belief", BELIEFS.values(), ids=BELIEFS)
 def test_a_sight_says_what_the_view_says(belief: FiniteBelief) -> None:
     sight, view = sight_of(belief), belief.view(POINTS)
-    look, other = sight.look(POINTS), sight.view(POINTS)
+    look, found = sight.look(POINTS), sight.sighting(POINTS)
     assert_allclose(look.mean, view.mean, atol=1e-9)
     assert_allclose(look.upper, view.variance, atol=1e-9)
     assert_allclose(look.variance(np.array([2, 5])), view.variance[[2, 5]], atol=1e-9)
-    for name in ("points", "features", "mean", "signal", "residual"):
-        assert_allclose(getattr(other, name), getattr(view, name), atol=1e-9)
+    for name in ("points", "mean", "signal", "residual"):
+        assert_allclose(getattr(found, name), getattr(view, name), atol=1e-9)
+    assert_allclose(found.features, view.features.T, atol=1e-9)
+    assert_allclose(found.numbers, look.numbers, atol=1e-9)
+    assert_allclose(sight.numbers(view), look.numbers, atol=1e-9)
+    assert_allclose(found.turned @ look.numbers.T, belief.covariance(view, view), atol=1e-9)
     taken = look.taken(np.array([7, 0, 7]))
     assert_allclose(taken.mean, view.mean[[7, 0, 7]], atol=1e-9)
     assert_allclose(taken.upper, view.variance[[7, 0, 7]], atol=1e-9)
@@ -72,19 +76,18 @@ def test_a_sight_says_what_the_view_says(belief: FiniteBelief) -> None:
 
 @pytest.mark.usefixtures("_sizes")
 @pytest.mark.parametrize("belief", BELIEFS.values(), ids=BELIEFS)
-def test_tails_turned_for_a_sight_see_what_tails_predict(belief: FiniteBelief) -> None:
-    tails, sight = [Tail(belief), Tail(belief)], sight_of(belief)
-    quick = [each for each in map(QuickTail.of, tails) if each is not None]
+def test_tails_by_the_numbers_of_a_look_see_what_tails_predict(belief: FiniteBelief) -> None:
+    tails, sights = [Tail(belief), Tail(belief)], Sights()
+    sight, quick = sights.of(belief), [QuickTail.of(tail, sights) for tail in tails]
     for step in range(3 * belief.width + 40):
         for number in range(1 + step % 2):  # the second is half as long
             x, y = DRAW.uniform(-1, 1, size=(1, 3)), float(DRAW.normal())
             for each in (tails[number], quick[number]):
+                assert each is not None
                 each.append(belief.view(x), y)
-        if step % 5 == 0:
-            turn(quick, sight)
-    turn(quick, sight)
     look, numbers = sight.look(POINTS), np.arange(len(POINTS))
     for mine, tail in zip(quick, tails, strict=True):
+        assert mine is not None
         mean, variance = tail.predict(belief.view(POINTS))
         assert_allclose(look.mean + look.numbers @ mine.lean, mean, atol=1e-8)
         assert_allclose(mine.left(look.numbers, look.variance(numbers)), variance, atol=1e-8)
@@ -98,6 +101,26 @@ def test_a_lazy_look_bounds_variances_and_knows_those_that_are_asked_for() -> No
     assert (look.upper >= variance - 1e-9).all()
     assert_allclose(look.variance(some), variance[some], atol=1e-9)
     assert_allclose(look.taken(np.array([5, 1])).variance(np.array([0])), variance[[5]], atol=1e-9)
+
+
+@pytest.mark.usefixtures("_sizes")
+@pytest.mark.parametrize("belief", [*BELIEFS.values(), LARGE], ids=[*BELIEFS, "large"])
+def test_a_variance_is_exact_where_it_is_more_than_asked_for_and_else_at_most_that(belief: FiniteBelief) -> None:
+    exact = belief.view(POINTS).variance
+    for most in (exact - 1e-3, np.full(len(POINTS), np.median(exact)), exact + 1e9):
+        found = sight_of(belief).variance(POINTS, most=most)
+        assert (found >= exact - 1e-9).all()
+        beyond = found > most
+        assert_allclose(found[beyond], exact[beyond], atol=1e-9)
+
+
+def test_sights_are_made_once_and_forgotten_with_their_beliefs() -> None:
+    sights, one, other = Sights(), BELIEFS["gaussian"], BELIEFS["matern"]
+    first, second = sights.of(one), sights.of(other)
+    assert sights.of(one) is first
+    sights.keep([one], newest=one)
+    assert sights.of(one) is first
+    assert sights.of(other) is not second
 
 
 @given(
@@ -118,15 +141,14 @@ def test_arms_that_are_left_at_a_bound_change_neither_the_choice_nor_a_tie(
     there = draw.random(size=(3, 7)) < 0.7 if masked else None
     if there is not None:
         there[:, 1] = True
-    tails = []
+    tails, sights = [], Sights()
     for length in (0, 2, 9):
-        tail = QuickTail.of(Tail(belief))
+        tail = QuickTail.of(Tail(belief), sights)
         assert tail is not None
         for x in draw.uniform(-1, 1, size=(length, 1, 3)):
             tail.append(belief.view(x), float(draw.normal()))
         tails.append(tail)
-    sight = sight_of(belief)
-    turn(tails, sight)
+    sight = sights.of(belief)
     mean, variance = scored(tails, sight.look(arms.reshape(-1, 3), lazily=True), Bound(alpha, tie=tie, there=there))
     looks = [sight.look(each) for each in arms]
     expected = (
@@ -145,9 +167,9 @@ def test_arms_that_are_left_at_a_bound_change_neither_the_choice_nor_a_tie(
 def test_a_sight_says_the_same_when_its_belief_has_let_go_of_its_factor() -> None:
     belief, rows = weighted(Gaussian(0.4), 30), DRAW.normal(size=(5, 30))
     sight = sight_of(belief)
-    view, turned = sight.view(POINTS), sight.turned(rows)
+    found, turned = sight.sighting(POINTS), sight.turned(rows)
     sight.lighten()
-    assert_array_equal(sight.view(POINTS).features, view.features)
+    assert_array_equal(sight.sighting(POINTS).features, found.features)
     assert_array_equal(sight.turned(rows), turned)
     assert "factor" not in vars(belief)  # nor was it made again
 

@@ -15,7 +15,7 @@ from laconic.arrays import Floats
 from laconic.atoms.belief import weighted_gram
 from laconic.atoms.joint import Joint
 from laconic.atoms.whitened import Whitened
-from laconic.linalg import lower_cholesky, lower_product, ridged, solve_identity, solve_lower
+from laconic.linalg import lower_cholesky, lower_gram, lower_product, ridged, solve_identity, solve_lower
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Certificate:
 
 def exact_mean(joint: Joint) -> Floats:
     """θ with (G_U + λI)θ = b_U, the mean of all points among the functions in the span of U."""
-    factor = lower_cholesky(joint.seen @ joint.seen.T)
+    factor = lower_cholesky(joint.within)
     half = solve_lower(factor, joint.seen @ joint.moment)
     return np.asarray(solve_triangular(factor, half, lower=True, trans="T", check_finite=False))
 
@@ -92,6 +92,8 @@ def _inflated(joint: Joint, factor: Floats) -> float:
     """tr V̂⁻¹G = tr V̂⁻¹V − λ tr V̂⁻¹, with V̂⁻¹ = (I − BᵀB)/λ + Bᵀ(H + λI)⁻¹B."""
     lam, (p, q) = joint.lam, joint.seen.shape
     missing = (np.vdot(joint.root, joint.root) - np.vdot(joint.seen, joint.seen)) / lam
-    solved = solve_identity(factor)
-    seen = lower_product(solved, joint.seen)
-    return float(missing + np.vdot(seen, seen) - (q - p) - lam * np.vdot(solved, solved))
+    known = lower_gram(solve_identity(factor))  # (H + λI)⁻¹, on and above the diagonal
+    diagonal = np.diagonal(known)
+    # tr B(H + λI)⁻¹Bᵀ with BBᵀ = G_U + λI; both are symmetric, so that one half counts twice.
+    product = 2.0 * np.vdot(np.triu(known, 1), joint.within) + diagonal @ np.diagonal(joint.within)
+    return float(missing + product - (q - p) - lam * diagonal.sum())

@@ -21,6 +21,7 @@ from scipy.linalg import lapack
 
 from laconic.arrays import Bools, Floats, Ints, apart, set_apart
 from laconic.atoms.reference import Reference
+from laconic.atoms.spanning import Spanning
 from laconic.atoms.whitened import Whitened
 from laconic.linalg import lower_cholesky, lower_product, product_with_lower, ridged, solve_identity, solve_lower
 
@@ -42,19 +43,19 @@ class Joint:
     own: Floats  # (p, m) the atoms in the coordinates of U's dictionary
 
     @classmethod
-    def of(cls, whitened: Whitened, rows: Ints, *, K: Floats, spanning: Bools) -> Joint:
+    def of(cls, whitened: Whitened, rows: Ints, *, K: Floats, spanning: Spanning) -> Joint:
         """The joint coordinates of a reference and some of its points, of which K is the kernel matrix."""
         atoms, root, moment = _bases(whitened, rows, K=K)
-        dictionary = set_apart(lower_cholesky(K if spanning.all() else K[np.ix_(spanning, spanning)]))
+        every, which, dictionary = spanning.every, spanning.which, set_apart(spanning.root)
         return cls(
             lam=whitened.lam,
             root=root,
             moment=moment,
             atoms=atoms,
             left=np.maximum(np.diagonal(K) - np.einsum("ij,ij->i", atoms, atoms), 0.0),
-            spanning=spanning,
+            spanning=which,
             dictionary=dictionary,
-            own=dictionary.T if spanning.all() else solve_lower(dictionary, K[spanning]),  # L_U⁻¹K is L_Uᵀ for U itself
+            own=dictionary.T if every else solve_lower(dictionary, K[which]),  # L_U⁻¹K is L_Uᵀ for U itself
         )
 
     @cached_property
@@ -63,9 +64,15 @@ class Joint:
         atoms = self.atoms if self.spanning.all() else self.atoms[self.spanning]
         return product_with_lower(solve_lower(self.dictionary, atoms), self.root)
 
+    @cached_property
+    def within(self) -> Floats:
+        """G_U + λI = (BL)(BL)ᵀ, (p, p)."""
+        return np.asarray(self.seen @ self.seen.T)
+
     def lighten(self) -> None:
-        """Let go of BL, which is made again should it be asked for."""
+        """Let go of BL and G_U + λI, which are made again should they be asked for."""
         vars(self).pop("seen", None)
+        vars(self).pop("within", None)
 
 
 def _bases(whitened: Whitened, rows: Ints, *, K: Floats) -> tuple[Floats, Floats, Floats]:

@@ -2,22 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.linalg import lapack
 
 from laconic.arrays import Bools, Floats
+from laconic.linalg import lower_cholesky
 
 #: An atom is in the dictionary when those before it leave more than this part of its k(x, x).
 RANK_TOLERANCE = 1e-10
 
 
-def independent(K: Floats) -> Bools:
-    """Which rows of a kernel matrix have, in their order, Cholesky pivots above `RANK_TOLERANCE` of their diagonal."""
-    diagonal = np.diagonal(K)
-    factor, failed = lapack.dpotrf(K.T, lower=0, clean=0)
-    if not failed and (np.diagonal(factor) ** 2 > RANK_TOLERANCE * diagonal).all():
-        return np.ones(len(K), dtype=np.bool_)
-    return _one_by_one(K)
+@dataclass(frozen=True, eq=False)
+class Spanning:
+    """The dictionary of some atoms."""
+
+    which: Bools  # (m,) the atoms that are in it
+    root: Floats  # (p, p) the Cholesky root of its kernel matrix
+
+    @property
+    def every(self) -> bool:
+        """Whether all atoms are in it."""
+        return len(self.root) == len(self.which)
+
+
+def independent(K: Floats) -> Spanning:
+    """The rows of a kernel matrix whose Cholesky pivots, in their order, are above `RANK_TOLERANCE` of the diagonal."""
+    factor, failed = lapack.dpotrf(K.T, lower=0, clean=1)
+    if not failed and (np.diagonal(factor) ** 2 > RANK_TOLERANCE * np.diagonal(K)).all():
+        return Spanning(np.ones(len(K), dtype=np.bool_), factor.T)
+    which = _one_by_one(K)
+    return Spanning(which, lower_cholesky(K[np.ix_(which, which)]))
 
 
 def _one_by_one(K: Floats) -> Bools:

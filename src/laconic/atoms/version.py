@@ -173,7 +173,7 @@ def _joint(whitened: Whitened, rows: Ints, points: Floats) -> tuple[Joint, Bools
     """The joint coordinates of these points of the reference, and which of them span the others."""
     K = whitened.reference.kernel(points, points)
     spanning = independent(K)
-    return Joint.of(whitened, rows, K=K, spanning=spanning), spanning
+    return Joint.of(whitened, rows, K=K, spanning=spanning), spanning.which
 
 
 def _lowered(codes: Codes, certificate: Certificate, *, settings: Recipe) -> Codes:

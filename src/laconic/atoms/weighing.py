@@ -52,8 +52,10 @@ class Weighing:
 
     def kappa(self, H: Singles) -> float:
         """κ = tr Ĥ⁻¹M / d_eff, with Ĥ⁻¹M = Ĥ⁻¹ − Ĥ⁻¹B."""
-        inverse = _solved(H, np.eye(len(H), dtype=SINGLE))
-        return float(np.trace(inverse, dtype=np.float64) - np.vdot(inverse, self.ridge)) / self.d_eff
+        inverse = _upper_inverse(H)
+        diagonal = np.diagonal(inverse)
+        with_ridge = 2.0 * np.vdot(inverse, self.ridge) - diagonal @ np.diagonal(self.ridge)  # one half counts twice
+        return float(diagonal.sum(dtype=np.float64) - with_ridge) / self.d_eff
 
     def scaled(self, H: Singles, *, largest: float) -> tuple[float, float]:
         """A common factor of the weights of Ĥ, and κ there: its largest eigenvalue is then as given, or κ is 1."""
@@ -76,11 +78,22 @@ def largest_eigenvalue(H: Singles) -> float:
     return float(eigsh(H, k=1, which="LA", v0=start, tol=1e-3, return_eigenvectors=False)[0])
 
 
-def _solved(H: Singles, A: Singles) -> Singles:
-    """H⁻¹a for each row a of A."""
-    upper, failed = lapack.spotrf(H.T, lower=0, clean=0)
+def _root(H: Singles) -> Singles:
+    """U, upper triangular with H = UᵀU."""
+    upper, failed = lapack.spotrf(H.T, lower=0, clean=1)
     if failed:
         raise ArithmeticError("the weighted atoms are not positive definite")
+    return np.asarray(upper)
+
+
+def _upper_inverse(H: Singles) -> Singles:
+    """H⁻¹ on and above the diagonal, and zeros below it."""
+    return np.asarray(lapack.spotri(_root(H), lower=0)[0]) if len(H) else H
+
+
+def _solved(H: Singles, A: Singles) -> Singles:
+    """H⁻¹a for each row a of A."""
+    upper = _root(H)
     # Rows of a C-ordered A are columns to BLAS, and H = UᵀU.
     half = blas.strsm(1.0, upper, A.T, side=0, lower=0, trans_a=1)
     return np.asarray(blas.strsm(1.0, upper, half, side=0, lower=0, overwrite_b=1).T)

@@ -16,7 +16,6 @@ from laconic.beliefs.embeddings import BlankEmbedding, Embedding, LinearEmbeddin
 from laconic.beliefs.exact import SLACK, SMALL_FACTOR, ExactBelief
 from laconic.beliefs.finite import FiniteBelief
 from laconic.beliefs.hashing import belief_hash
-from laconic.beliefs.learning import Learning
 from laconic.beliefs.precision import PRECISIONS, Precision, require_moderate, require_moderate_rewards
 from laconic.beliefs.reading import expect_bounded, expect_moderate, expect_shapes, whole
 from laconic.beliefs.sums import Statistics
@@ -31,7 +30,6 @@ __all__ = [
     "Embedding",
     "ExactBelief",
     "FiniteBelief",
-    "Learning",
     "LinearEmbedding",
     "NystromEmbedding",
     "Precision",

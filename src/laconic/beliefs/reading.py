@@ -70,7 +70,7 @@ def expect_usable(belief: Belief, kernel: Kernel, X: Floats, *, dtype: str | np.
         with np.errstate(all="ignore"):
             try:
                 K = kernel(part, part)
-                if not np.isfinite(K.astype(dtype, copy=False)).all():
+                if not np.isfinite(K if K.dtype == dtype else K.astype(dtype)).all():
                     raise KernelError("it overflows there; rescale features")
                 lower_cholesky(ridged(K, belief.lam), ridge=belief.lam)
             except InputError as error:

@@ -143,10 +143,11 @@ def expect_sums(sums: Statistics, *, size: int, lam: float, scale: float, margin
     """Refuse what cannot be sums over points; ``scale`` is the largest k(x, x) that coordinates were solved from."""
     _expect_bounded(sums, size)
     diagonal, slack = np.diagonal(sums.gram), 1.0 + margins.relative
-    skew = float((sums.gram - sums.gram.T).max(initial=0.0))  # both ways round, so that none is below zero
+    turned = np.ascontiguousarray(sums.gram.T)
+    skew = float((sums.gram - turned).max(initial=0.0))  # both ways round, so that none is below zero
     if skew > margins.relative * float(diagonal.max(initial=0.0)):
         raise RemoteProtocolError(f"a Gram matrix that is not symmetric: two entries differ by {skew:.3g}")
-    _expect_definite(sums.gram, lam=lam, margin=margins.definite)
+    _expect_definite(turned, lam=lam, margin=margins.definite)
     trace, lost = float(diagonal.sum()), sums.count * margins.tiny**2
     if trace > slack * sums.prior + margins.solved * scale * sums.count + lost:
         raise RemoteProtocolError(f"a Gram matrix of trace {trace:.6g}, above Σk(x,x) = {sums.prior:.6g}")
@@ -177,9 +178,10 @@ def _expect_bounded(sums: Statistics, size: int) -> None:
         raise RemoteProtocolError(f"{sums.count} points with Σk(x,x) = {sums.prior:.3g} and Σy² = {sums.squares:.3g}")
 
 
-def _expect_definite(gram: Floats, *, lam: float, margin: float) -> None:
-    lift = margin * max(float(np.trace(gram)), lam)
-    _, failed = lapack.dpotrf(ridged(gram, lift).T, lower=0, overwrite_a=1)
+def _expect_definite(turned: Floats, *, lam: float, margin: float) -> None:
+    """Refuse G, given as its transpose: LAPACK finds G by columns there, and factors its lower half fastest."""
+    lift = margin * max(float(np.trace(turned)), lam)
+    _, failed = lapack.dpotrf(ridged(turned, lift).T, lower=1, clean=0, overwrite_a=1)
     if failed:
         raise RemoteProtocolError(
             f"a Gram matrix that is not positive semi-definite: its first {failed} rows have a negative eigenvalue"

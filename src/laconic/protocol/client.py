@@ -243,13 +243,16 @@ class Client:
         """
         return self.move(Local.LOST)
 
-    def leave(self) -> Outcome[Up]:
+    def leave(self, reason: str = "") -> Outcome[Up]:
         """Leave for good, or until the next greeting; choosing goes on from belief and tail.
+
+        Args:
+            reason: Why, for the server's log, where nobody wished it; a text of up to 4096 letters.
 
         Raises:
             LocalProtocolError: It is no member.
         """
-        return self.move(Local.LEAVE)
+        return self.move(Local.LEAVE, reason)
 
     def flush(self) -> Outcome[Up]:
         """Share all observations now, and ask for what others have; without a link, once there is one.
@@ -259,14 +262,15 @@ class Client:
         """
         return self.move(Local.FLUSH)
 
-    def move(self, event: Local) -> Outcome[Up]:
+    def move(self, event: Local, what: Any = None) -> Outcome[Up]:
         """Let one of the client's own events happen.
 
         Args:
             event: The event; one that the state does not take raises `LocalProtocolError`.
+            what: What is to be said with it, where anything is.
         """
         draft = self._draft()
-        return self._become(draft, Outcome(keep=(Moved(how=event.name),), send=draft._stepped(event).send))
+        return self._become(draft, Outcome(keep=(Moved(how=event.name),), send=draft._stepped(event, what).send))
 
     def vet(self, message: Down, *, known: Vetted | None = None) -> Vetted | None:
         """Check what a message carries, for `receive`; it changes nothing, so that it may run beside events.

@@ -27,10 +27,11 @@ from laconic.protocol.messages import (
     Merged,
     Message,
     Part,
+    Payload,
     Upload,
     payload_of,
 )
-from laconic.protocol.packing import Pieces, described, extension, in_pieces, packed_size, unpack
+from laconic.protocol.packing import Pieces, described, extension, in_pieces, is_made_of, packed_size, unpack
 from laconic.protocol.parcels import TYPES as PARCEL_TYPES
 from laconic.protocol.plan import Plan
 from laconic.protocol.shapes import Layout
@@ -87,6 +88,21 @@ _EMPTY = msgspec.Raw(b"")
 _KIND_OF: dict[Any, type[Message]] = {sent: kind for kind, sent in _SENT.items()}
 _encoder = msgspec.msgpack.Encoder(enc_hook=extension)
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(reduce(or_, _SENT.values()))
+
+
+@dataclass(frozen=True, eq=False)
+class Carried:
+    """What a message carried, and the bytes of it, most of which are those of its arrays.
+
+    Attributes:
+        payload: What it carried.
+        layout: The layout by which it was read; None where it said its own names.
+        pieces: Its bytes.
+    """
+
+    payload: Payload
+    layout: Layout | None
+    pieces: Pieces
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,16 +165,27 @@ class Codec:
                 )
             yield pieces
 
-    def decode(self, data: bytes) -> Any:
+    def decode(self, data: bytes, known: Carried | None = None) -> Any:
         """The message in these bytes.
 
         Args:
             data: Bytes that came, whole.
+            known: What an earlier message carried; where this one carries the same bytes it has the same arrays. None:
+                all is read.
 
         Raises:
             RemoteProtocolError: They are no message, of another version, malformed, or more than are allowed.
         """
-        return _read(data, self._opened, most_bytes=self.most_bytes)
+        return _read(data, lambda rest: self._opened(rest, known), most_bytes=self.most_bytes)
+
+    def carried(self, message: Message) -> Carried:
+        """What a message carries, to be known when it comes again.
+
+        Args:
+            message: A message of the protocol that carries a payload.
+        """
+        payload, layout = payload_of(message), self.layout(message)
+        return Carried(payload, layout, in_pieces(payload, layout, dim=self._dim))
 
     def size(self, message: Message) -> int:
         """len(encode(message)), without copying the arrays.
@@ -184,13 +211,16 @@ class Codec:
     def _dim(self) -> int:
         return 0 if self.plan is None else self.plan.belief.dim
 
-    def _opened(self, data: memoryview) -> Message:
+    def _opened(self, data: memoryview, known: Carried | None) -> Message:
         sent = _decoder.decode(data)
         kind = _KIND_OF[type(sent)]
         fields = {name: getattr(sent, name) for name in kind.__struct_fields__}
         if kind in CARRIED_IN:
-            place = CARRIED_IN[kind]
-            fields[place] = unpack(fields[place], self.layout(sent), dim=self._dim)
+            place, layout = CARRIED_IN[kind], self.layout(sent)
+            if known is not None and known.layout is layout and is_made_of(fields[place], known.pieces):
+                fields[place] = known.payload
+            else:
+                fields[place] = unpack(fields[place], layout, dim=self._dim)
         return kind(**fields)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 
 import numpy as np
@@ -65,16 +66,21 @@ class Growing64:
         return Growing64(self.rows.appended(hashes.view(np.float64)[:, None]))
 
 
+#: More observations are never left to be hashed: whoever greets would wait for it.
+MOST_UNHASHED = 256
 NO_CHAIN = Growing64.of(NO_HASHES)
 
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """Append-only points and rewards; an observation's place in it is its sequence number."""
+    """Append-only points and rewards; an observation's place in it is its sequence number.
+
+    Its chain is asked for when somebody greets, and by few others, so that the newest hashes are computed when it is.
+    """
 
     _points: GrowingRows
     _rewards: GrowingRows
-    chain: Growing64
+    _hashed: Growing64  # the beginning of the chain that was known when this version was made
 
     @classmethod
     def empty(cls, dim: int) -> History:
@@ -94,14 +100,30 @@ class History:
         """One reward an observation."""
         return self._rewards.values[:, 0]
 
+    @cached_property
+    def chain(self) -> Growing64:
+        """The hash of each observation, of all up to it."""
+        done = len(self._hashed)
+        if done == len(self):
+            return self._hashed
+        return self._hashed.appended(chained(self._hashed.at(done), self.points[done:], self.rewards[done:]))
+
+    @property
+    def _known_chain(self) -> Growing64:
+        """As much of the chain as is known."""
+        known: Growing64 = self.__dict__.get("chain", self._hashed)
+        return known
+
     def upto(self, count: int) -> History:
         """Its first ``count`` observations, in the same memory."""
-        return History(self._points.upto(count), self._rewards.upto(count), Growing64(self.chain.rows.upto(count)))
+        hashed = Growing64(self._known_chain.rows.upto(count))
+        return History(self._points.upto(count), self._rewards.upto(count), hashed)
 
     def appended(self, points: Floats, rewards: Floats) -> History:
-        """The history with these observations at the end."""
-        return History(
-            self._points.appended(points),
-            self._rewards.appended(rewards[:, None]),
-            self.chain.appended(chained(self.chain.at(len(self)), points, rewards)),
-        )
+        """The history with these observations at the end; a ValueError where points and rewards are not as many."""
+        if len(points) != len(rewards):
+            raise ValueError(f"{len(points)} points with {len(rewards)} rewards")
+        longer = History(self._points.appended(points), self._rewards.appended(rewards[:, None]), self._known_chain)
+        if len(longer) - len(longer._hashed) > MOST_UNHASHED:
+            _ = longer.chain
+        return longer

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -48,14 +47,18 @@ class PointTable:
         known = self._known
         return np.array([known.get(each, -1) for each in identities], dtype=np.int64)
 
-    def added(self, identities: list[bytes]) -> Ints:
+    def lacks(self, identities: list[bytes]) -> bool:
+        """True when none of these points is here."""
+        return self._known.keys().isdisjoint(identities)
+
+    def added(self, identities: list[bytes]) -> list[int]:
         """The number of the point of each identity; new ones get the next numbers."""
         known, size, new = self._known, self._rows.size, dict[bytes, int]()
         numbers = [known[each] if each in known else new.setdefault(each, size + len(new)) for each in identities]
         if new:  # an identity is the bits of a point; rows come first, before anybody can look for them
             self._rows = self._rows.appended(np.frombuffer(b"".join(new)).reshape(len(new), self.dim))
             known.update(new)
-        return np.array(numbers, dtype=np.int64)
+        return numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,12 +117,15 @@ class Library:
             return self
         numbers = self.table.added(keys(X))
         largest = -1 if self.size == 0 else int((self.numbers if self.order is None else self.order.numbers)[-1])
-        fresh = (numbers if int(numbers.min()) > largest else numbers[self.places_of(numbers) < 0]).tolist()
-        if not fresh:
+        are_later = min(numbers) > largest  # as those of points that nobody knew
+        if not are_later:
+            several = np.array(numbers, dtype=np.int64)
+            numbers = several[self.places_of(several) < 0].tolist()
+        if not numbers:
             return self
-        new = list(dict.fromkeys(fresh))
+        new = list(dict.fromkeys(numbers))
         longer = np.concatenate([self.numbers, np.array(new, dtype=np.int32)])
-        rises = self.order is None and all(one < other for one, other in pairwise([largest, *new]))
+        rises = self.order is None and new[0] > largest and new == sorted(new)
         return Library(self.table, longer, None if rises else Order.of(longer))
 
     def first(self, count: int) -> Library:

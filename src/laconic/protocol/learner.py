@@ -23,7 +23,7 @@ from laconic.protocol.history import History
 from laconic.protocol.persistent import Group, Map
 from laconic.protocol.plan import Plan
 from laconic.protocol.records import Decided, Forgot, Learnt, Observed, Odds
-from laconic.tail import Tail
+from laconic.tail import Learning, Tail
 
 #: What an application may call an arm.
 ArmId = str | int
@@ -357,24 +357,24 @@ def prepared(
     covered: int,
     history: History,
     *,
-    view: View | None = None,
+    learning: Learning | None = None,
     d_eff: float = 0.0,
     told: Told = NOTHING_TOLD,
 ) -> Adoption:
     """What it takes to adopt a belief that has the first ``covered`` own observations: pure, and maybe slow.
 
-    ``view`` is what it says of the others where somebody has it at hand.
+    ``learning`` says how the others are replayed.
     """
     rest = slice(covered, len(history))
-    tail = extended(Tail(belief), history.points[rest], history.rewards[rest], view=view, replayed=True)
+    tail = (learning or Learning()).replayed(belief, history.points[rest], history.rewards[rest])
     return Adoption(covered=covered, tail=tail, upto=len(history), d_eff=d_eff, told=told)
 
 
-def extended(tail: Tail, X: Floats, y: Floats, *, view: View | None = None, replayed: bool) -> Tail:
+def extended(tail: Tail, X: Floats, y: Floats, *, replayed: bool) -> Tail:
     """A tail with more observations; the one given stays as it is."""
     longer = copy(tail)
     if len(X):
-        longer.append_all(tail.belief.view(X) if view is None else view, y, replayed=replayed)
+        longer.append_all(tail.belief.view(X), y, replayed=replayed)
     return longer
 
 

@@ -112,7 +112,9 @@ class Upload(Message, frozen=True, eq=False, tag=5):
 
 
 class Leave(Message, frozen=True, eq=False, tag=6):
-    """Up: go on without me."""
+    """Up: go on without me; ``reason`` says why, where nobody here wished it."""
+
+    reason: Text = ""
 
 
 # -- down --------------------------------------------------------------------------------------------------------------

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 from weakref import ref
 
-from laconic.beliefs import Belief, Learning
+from laconic.beliefs import Belief
 from laconic.protocol.messages import Label
 from laconic.protocol.records import Record
+from laconic.tail import Learning
 
 S = TypeVar("S")
 

@@ -83,6 +83,19 @@ def in_pieces(payload: Payload, layout: Layout | None, *, dim: int) -> Pieces:
     return (_encode(_arranged(payload, layout, dim, _extension)),)
 
 
+def is_made_of(data: msgspec.Raw, pieces: Pieces) -> bool:
+    """Whether these bytes are the pieces, one after the other; none of them is copied, as they may be large."""
+    there, first = memoryview(data), 0
+    if len(there) != sum(map(len, pieces)):
+        return False
+    for piece in filter(len, pieces):
+        part = np.frombuffer(piece, dtype=np.uint8)
+        if not np.array_equal(np.frombuffer(there[first : first + len(part)], dtype=np.uint8), part):
+            return False
+        first += len(part)
+    return True
+
+
 def packed_size(payload: Payload, layout: Layout | None, *, dim: int) -> int:
     """len(pack(…)), without copying the arrays."""
     if layout is not None and (chosen := tight.chosen(payload, layout, dim=dim)) is not None:
@@ -231,7 +244,7 @@ def _follows(payload: Payload, layout: Layout, dim: int) -> bool:
 def _shapes(arrays: Sequence[np.ndarray | None], layout: Layout, dim: int) -> list[tuple[int, ...] | None]:
     """What shape each array of a layout has by its length and those of the others; None for one that is missing."""
     there = [(shape, array.size) for array, shape in zip(arrays, layout.shapes, strict=True) if array is not None]
-    found = iter(solved([shape for shape, _ in there], [length for _, length in there], dim=dim))
+    found = iter(solved(tuple(shape for shape, _ in there), tuple(length for _, length in there), dim=dim))
     return [None if array is None else next(found) for array in arrays]
 
 

@@ -51,6 +51,12 @@ class Libraries:
         """Nothing has crossed; what will is kept in this table."""
         return cls(Library(table), Library(table))
 
+    def lacks(self, identities: list[bytes]) -> bool:
+        """True when it is plain that none of these points has crossed; False says nothing."""
+        return self.down.table.lacks(identities) and (
+            self.up.table is self.down.table or self.up.table.lacks(identities)
+        )
+
     def numbers_at(self, identities: list[bytes]) -> Ints:
         """The number of the point of each identity, −1 for one that has not crossed."""
         found = self.down.table.found(identities)
@@ -98,30 +104,34 @@ def packed(
     A point that comes twice goes once, and then as its number among those of this parcel that go as they are; numbers
     in a library follow after these.
     """
-    numbers = _numbers(X, known) if known is not None and wire.by_reference else np.full(len(X), -1)
-    refers = numbers >= 0
-    fresh = X[~refers] if refers.any() else X
+    numbers = _numbers(X, known) if known is not None and wire.by_reference else None
+    refers = None if numbers is None else numbers >= 0
+    fresh = X if refers is None else X[~refers]
     arrays = wire.packed(fresh)
     values = {name: array for name, array in zip(FORMS, arrays, strict=False) if len(array) or name == "points"}
-    if len(fresh) < len(X):
+    if numbers is not None:
         values["ids"] = _narrowest(numbers[refers])
         if not len(values["points"]):
             del values["points"]
     if len(values["points" if "points" in values else "ids"]) == len(X):  # as nearly always, all are of one form
         return values, {}
     form = np.full(len(X), REFERENCE)
-    form[~refers] = wire.form_of(fresh)
+    form[slice(None) if refers is None else ~refers] = wire.form_of(fresh)
     kinds = sorted(set(form.tolist()))
     return values, {} if len(kinds) < 2 else {"forms": _marks(form, kinds)}
 
 
-def _numbers(X: Floats, known: Libraries) -> Ints:
-    """The number of each point, −1 for one that travels as it is."""
+def _numbers(X: Floats, known: Libraries) -> Ints | None:
+    """The number of each point, −1 for one that travels as it is; None where all do."""
     fresh: dict[bytes, int] = {}
     identities = keys(X)
+    is_once = len(set(identities)) == len(identities)  # no two are the same
+    if is_once and known.lacks(identities):
+        return None
     numbers = known.numbers_at(identities)
-    if len(set(identities)) == len(identities):  # no two are the same
-        return np.where(numbers >= 0, numbers + np.count_nonzero(numbers < 0), -1)
+    if is_once:
+        refers = numbers >= 0
+        return np.where(refers, numbers + np.count_nonzero(~refers), -1) if refers.any() else None
     repeats = np.full(len(X), -1)
     for place in np.flatnonzero(numbers < 0).tolist():
         repeats[place] = fresh.get(identities[place], -1)

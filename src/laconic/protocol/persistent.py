@@ -24,11 +24,13 @@ _DEEPEST = 64 // _BITS
 
 def changed(value: T, **fields: Any) -> T:
     """A copy of a value with some of its fields changed; `dataclasses.replace` would make and check it anew."""
-    if not fields.keys() <= value.__dict__.keys():
-        raise TypeError(f"{type(value).__name__} has no {', '.join(sorted(fields.keys() - value.__dict__.keys()))}")
+    known = value.__dict__
     new = object.__new__(type(value))
-    new.__dict__.update(value.__dict__)
-    new.__dict__.update(fields)
+    both = new.__dict__
+    both.update(known)
+    both.update(fields)
+    if len(both) > len(known):
+        raise TypeError(f"{type(value).__name__} has no {', '.join(sorted(fields.keys() - known.keys()))}")
     return new
 
 

@@ -8,7 +8,7 @@ instead of eight. The lowest bits of all entries stand first, so that both parts
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +35,8 @@ def best(entries: Entries) -> Code | None:
     if len(entries) <= HEAD:
         return None
     counts = np.bincount(entries, minlength=256)
-    middle = int(np.searchsorted(np.cumsum(counts), (len(entries) + 1) // 2))
-    bits = counts[_order(middle)] @ _COSTS
+    middle = int(counts.cumsum().searchsorted((len(entries) + 1) // 2))
+    bits = counts @ _costs(middle)
     low = int(bits.argmin())
     size = HEAD - (-int(bits[low]) // 8)
     return Code(middle, low, size) if size < len(entries) else None
@@ -72,16 +72,16 @@ def read(data: memoryview, count: int) -> tuple[Entries, int]:
     return _unfolded(distance, middle).astype(np.uint8), HEAD + size
 
 
-def _folded(entries: Entries, middle: int) -> NDArray[np.int64]:
+def _folded(entries: NDArray[np.integer[Any]], middle: int) -> NDArray[np.int64]:
     """0, 1, 2, 3, … for the middle, one less, one more, two less, …; all within a byte, as on a ring."""
     apart = (entries.astype(np.int64) - middle + 128) % 256 - 128
     return np.where(apart < 0, -2 * apart - 1, 2 * apart)
 
 
 @cache
-def _order(middle: int) -> NDArray[np.int64]:
-    """All entries, by their distance from a middle."""
-    return _unfolded(np.arange(256), middle)
+def _costs(middle: int) -> NDArray[np.int64]:
+    """How many bits each entry takes beside a middle, by k."""
+    return np.asarray(_COSTS[_folded(np.arange(256), middle)])
 
 
 def _unfolded(distance: NDArray[np.int64], middle: int) -> NDArray[np.int64]:

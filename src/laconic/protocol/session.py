@@ -212,11 +212,11 @@ def lose(s: Session, own: Own, _: None = None) -> Step:
     return Step(changed(s, state=ClientState.AWAY, inbox=()))
 
 
-def leave(s: Session, own: Own, _: None = None) -> Step:
+def leave(s: Session, own: Own, reason: str | None = None) -> Step:
     """Leave; what was observed stays here."""
     linked = s.state in _LINKED
     left = changed(s, state=ClientState.OUTSIDE, sync=None, owed=None, inbox=(), wants=Wants.NOTHING)
-    return Step(left, send=(Leave(),) if linked else ())
+    return Step(left, send=(Leave(reason=reason or ""),) if linked else ())
 
 
 def trigger(s: Session, own: Own, _: None = None) -> Step:

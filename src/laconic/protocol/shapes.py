@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -84,11 +84,12 @@ class Layout:
         return (*self.values.values(), *self.records.values())
 
 
-def solved(shapes: Sequence[Shape], lengths: Sequence[int], *, dim: int) -> list[tuple[int, ...]]:
+@lru_cache(maxsize=256)  # messages of one kind have mostly the same lengths
+def solved(shapes: tuple[Shape, ...], lengths: tuple[int, ...], *, dim: int) -> tuple[tuple[int, ...], ...]:
     """The shapes of flat arrays with so many entries each; a ValueError where no sizes fit.
 
-    >>> solved([("r", "r"), ("r",), ("n", "d")], [9, 3, 8], dim=2)
-    [(3, 3), (3,), (4, 2)]
+    >>> solved((("r", "r"), ("r",), ("n", "d")), (9, 3, 8), dim=2)
+    ((3, 3), (3,), (4, 2))
     """
     sizes = {"d": dim}
     pairs = list(zip(shapes, lengths, strict=True))
@@ -98,7 +99,7 @@ def solved(shapes: Sequence[Shape], lengths: Sequence[int], *, dim: int) -> list
         if len(set(names)) > 1 or rest == 0:
             raise ValueError(f"the shape {shape} does not follow from {length} entries")
         sizes[names[0]] = _root(length // rest, len(names))
-    found = [tuple(_size(axis, sizes) for axis in shape) for shape in shapes]
+    found = tuple(tuple(_size(axis, sizes) for axis in shape) for shape in shapes)
     for shape, length in zip(found, lengths, strict=True):
         if math.prod(shape) != length:
             raise ValueError(f"an array of shape {shape} does not have {length} entries")

@@ -57,17 +57,19 @@ class Found(NamedTuple):
 
 def chosen(payload: Payload, layout: Layout, *, dim: int) -> list[Chosen] | None:
     """The arrays of a payload as a tight layout has them; None if it has others, or the layout is not tight."""
+    if not layout.types or payload.control or dim == 0:
+        return None
     given = {**payload.values, **payload.records}
     follows = payload.values.keys() <= layout.values.keys() and payload.records.keys() <= layout.records.keys()
-    if not layout.types or not follows or payload.control or dim == 0 or not given.keys() >= set(layout.always):
+    if not follows or any(name not in given for name in layout.always):
         return None
-    known, found = {"d": dim}, list[Chosen]()
+    known, found, kinds = {"d": dim}, list[Chosen](), layout.kinds
     for name, shape in layout.order:
-        if name not in given:
+        array = given.get(name)
+        if array is None:
             continue
-        array = given[name]
         sizes = _sizes(array.shape, shape, known)
-        if sizes is None or array.dtype not in layout.kinds[name]:
+        if sizes is None or array.dtype not in kinds[name]:
             return None
         code = rice.best(_counted(array)) if _may_be_small(name, array.dtype, layout) else None
         found.append(Chosen(name, array, () if name == layout.rest and code is None else sizes, code))
@@ -95,14 +97,14 @@ def _sizes(actual: tuple[int, ...], shape: Shape, known: dict[str, int]) -> tupl
     """The sizes of an array that nothing before it says, which are then known; None if it has another shape."""
     if len(actual) != len(shape):
         return None
-    said = []
+    said: tuple[int, ...] = ()
     for size, axis in zip(actual, shape, strict=True):
         if isinstance(axis, str) and axis not in known:
             known[axis] = size
-            said.append(size)
-        if size != _size(axis, known):
+            said = (*said, size)
+        elif size != _size(axis, known):
             return None
-    return tuple(said)
+    return said
 
 
 def _size(axis: str | int, known: Mapping[str, int]) -> int:

@@ -21,6 +21,7 @@ from laconic.kernels import Kernel
 FLOATS = ("float64", "float32", "float16")
 #: The types of the forms of `Int8Wire`.
 FORM_TYPES = ("int8", "int16", "float32")
+_FORM_TYPES, _REWARD_TYPES = tuple(map(np.dtype, FORM_TYPES)), (np.dtype(np.float16), np.dtype(np.float32))
 #: How many steps the range of a coordinate has in the first two of them.
 LEVELS = (127, 32767)
 #: A distance is a close call when it is as near as this to what is allowed, and to what cancellation may leave.
@@ -134,7 +135,7 @@ class FloatWire:
     def unpacked(self, form: int, array: np.ndarray) -> Floats:
         if form:
             raise RemoteProtocolError(f"points came in form {form}, where all are of {self.dtype}")
-        points = _widened("points", array, (self.dtype,))
+        points = _widened("points", array, (np.dtype(self.dtype),))
         # −0 and 0 are one point: where one side takes it from a message and the other by its number, bits must agree.
         return points if self.dtype == "float64" else points + 0.0
 
@@ -142,7 +143,7 @@ class FloatWire:
         return rewards.astype(self.dtype, copy=False)
 
     def unpacked_rewards(self, array: np.ndarray) -> Floats:
-        return _widened("rewards", array, (self.dtype,))
+        return _widened("rewards", array, (np.dtype(self.dtype),))
 
 
 #: Points and rewards as they are.
@@ -176,12 +177,15 @@ class Int8Wire:
         """The step of each coordinate, by the number of levels."""
         return {levels: np.asarray(self.ranges, dtype=np.float64) / levels for levels in LEVELS}
 
-    def _on_grid(self, points: Floats, levels: int) -> Floats:
-        """Points rounded to a grid; a coordinate beyond its range stays beyond any grid point."""
+    def _counted(self, points: Floats, levels: int) -> Floats:
+        """The coordinates of points in whole steps of a grid; one beyond its range is at the end of the grid."""
         if isinstance(self.ranges, tuple) and len(self.ranges) != points.shape[1]:
             raise InputError(f"ranges has {len(self.ranges)} entries, but points have {points.shape[1]} features")
-        steps = self._steps[levels]
-        return np.minimum(np.maximum(np.round(points / steps), -levels), levels) * steps + 0.0
+        return np.minimum(np.maximum(np.round(points / self._steps[levels]), -levels), levels)
+
+    def _on_grid(self, points: Floats, levels: int) -> Floats:
+        """Points rounded to a grid."""
+        return self._counted(points, levels) * self._steps[levels] + 0.0
 
     def rounded(self, points: Floats, rewards: Floats, *, kernel: Kernel | None, lam: float) -> tuple[Floats, Floats]:
         X = self._on_grid(points, 127)
@@ -206,27 +210,31 @@ class Int8Wire:
         return np.asarray((self._on_grid(points, levels) == points).all(axis=1))
 
     def packed(self, points: Floats) -> list[np.ndarray]:
+        steps = self._counted(points, 127)
+        if (steps * self._steps[127] == points).all():  # as nearly always
+            return [steps.astype(np.int8)]
         form = self.form_of(points)
-        if not form.any():  # as nearly always
-            return [np.round(points / self._steps[127]).astype(np.int8)]
         narrow = np.round(points[form == 0] / self._steps[127]).astype(np.int8)
         wide = np.round(points[form == 1] / self._steps[32767]).astype(np.int16)
         return [narrow, wide, points[form == 2].astype(np.float32)]
 
     def unpacked(self, form: int, array: np.ndarray) -> Floats:
-        if not 0 <= form < len(FORM_TYPES) or array.dtype != FORM_TYPES[form]:
+        if not 0 <= form < len(_FORM_TYPES) or array.dtype != _FORM_TYPES[form]:
             raise RemoteProtocolError(f"points of form {form} came as {array.dtype}")
         if form == 2:
             return np.asarray(array.astype(np.float64) + 0.0)
-        if (array == np.iinfo(array.dtype).min).any():  # no grid has it, so it could not be sent on as it is
-            raise RemoteProtocolError(f"a coordinate of {np.iinfo(array.dtype).min} steps, which no rounding gives")
+        beyond = -LEVELS[form] - 1
+        if (array == beyond).any():  # no grid has it, so it could not be sent on as it is
+            raise RemoteProtocolError(f"a coordinate of {beyond} steps, which no rounding gives")
         return np.asarray(array.astype(np.float64) * self._steps[LEVELS[form]] + 0.0)
 
     def packed_rewards(self, rewards: Floats) -> np.ndarray:
-        return rewards.astype(np.float16 if fits_half(rewards).all() else np.float32)
+        with np.errstate(over="ignore"):
+            half = rewards.astype(np.float16)
+        return half if (half == rewards).all() else rewards.astype(np.float32)
 
     def unpacked_rewards(self, array: np.ndarray) -> Floats:
-        return _widened("rewards", array, ("float16", "float32"))
+        return _widened("rewards", array, _REWARD_TYPES)
 
 
 def fits_half(rewards: Floats) -> Bools:
@@ -235,10 +243,10 @@ def fits_half(rewards: Floats) -> Bools:
         return np.asarray(rewards.astype(np.float16).astype(np.float64) == rewards)
 
 
-def _widened(what: str, array: np.ndarray, dtypes: tuple[str, ...]) -> Floats:
+def _widened(what: str, array: np.ndarray, dtypes: tuple[np.dtype[Any], ...]) -> Floats:
     """The same numbers in float64, of an array that must be of one of these types."""
     if array.dtype not in dtypes:
-        raise RemoteProtocolError(f"{what} came as {array.dtype}, where {' or '.join(dtypes)} is expected")
+        raise RemoteProtocolError(f"{what} came as {array.dtype}, where {' or '.join(map(str, dtypes))} is expected")
     return array.astype(np.float64, copy=False)
 
 

@@ -134,19 +134,14 @@ def _digested(bench: Bench, message: Digested, share: Share) -> Adopting:
         template=bench.plan.belief,
         own=(history.points[covered : message.covered], history.rewards[covered : message.covered]),
         covered=history.points[: message.covered],
-        lacked=history.points[message.covered :],
         libraries=bench.libraries,
         wire=bench.plan.wire,
         share=shared,
         learning=learning_of(share),
     )
-    taken = digest.absorb(incoming)
-    new = replace(taken, downloads=held.downloads + 1, lacked=None)
+    new = replace(digest.absorb(incoming), downloads=held.downloads + 1)
     belief = sound(new.built.belief)
-    lacked = taken.lacked
-    if lacked is None and len(incoming.lacked):
-        lacked = incoming.learning.view(belief, incoming.lacked)
-    adoption = prepared(belief, message.covered, history, view=lacked, d_eff=new.d_eff, told=new.told)
+    adoption = prepared(belief, message.covered, history, learning=incoming.learning, d_eff=new.d_eff, told=new.told)
     adopted = Adopted(held=label, covered=message.covered, clients=message.clients)
     return Adopting(adoption, adopted, held=new)
 

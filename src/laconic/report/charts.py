@@ -10,6 +10,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -142,8 +143,9 @@ def to_png(svg: str) -> bytes:
     return bytes(_package("vl_convert").svg_to_png(svg, scale=2))
 
 
+@cache
 def script() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one text, so that a page needs no network."""
+    """Vega, Vega-Lite and Vega-Embed as one text, so that a page needs no network; making it takes seconds."""
     bundle: str = _package("vl_convert").javascript_bundle("window.vegaEmbed = vegaEmbed;")
     return bundle.replace("</script", "<\\/script")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from laconic.beliefs import Belief, Learning
+from laconic.beliefs import Belief
 from laconic.errors import LaconicError
 from laconic.protocol.client import Client
 from laconic.protocol.codec import Codec
@@ -23,6 +23,7 @@ from laconic.protocol.records import Record
 from laconic.protocol.roster import Patience
 from laconic.protocol.server import Server
 from laconic.protocol.session import TRANSITIONS, Local
+from laconic.tail import Learning
 
 
 @dataclass(frozen=True)

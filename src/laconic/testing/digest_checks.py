@@ -193,7 +193,6 @@ def _incoming(scene: _Scene, log: History, sent: Addressed, reader: Reader, held
         template=scene.belief,
         own=own,
         covered=log.points[covered],
-        lacked=log.points[:0],
         libraries=reader.libraries,
         wire=reader.wire,
         share=_alone,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from laconic.arrays import Bools, Floats
-from laconic.beliefs import Belief, Learning, expect_bounded
+from laconic.beliefs import Belief, expect_bounded
 from laconic.errors import RemoteProtocolError
 from laconic.protocol import parcels
 from laconic.protocol.digests.digest import Addressed, Built, Digest, Held, Incoming, Reader
@@ -17,6 +17,7 @@ from laconic.protocol.history import History, chained
 from laconic.protocol.known_points import Library
 from laconic.protocol.messages import Payload
 from laconic.protocol.shapes import Layout
+from laconic.tail import Learning
 
 #: Points in a row, their rewards, and where those of the client itself stand among them.
 RAW = Layout(

@@ -15,7 +15,7 @@ import numpy as np
 
 from laconic.arrays import Bools, Floats, Ints
 from laconic.atoms import Certificate, Fallback, Recipe, Reference, Version, belief_of, build, weights_of
-from laconic.beliefs import Belief, View
+from laconic.beliefs import Belief
 from laconic.errors import InputError, KernelError, RemoteProtocolError
 from laconic.protocol import parcels
 from laconic.protocol.digests.all_points import RAW, raw_parcel, read_raw
@@ -230,9 +230,7 @@ class Atoms(Digest):
 
         library = incoming.libraries.sent_down(new).down if wire.by_reference else incoming.libraries.down
         built = incoming.share("atoms", made)
-        covered = incoming.covered[-SEEN:]
-        view = built.belief.view(np.concatenate([covered, incoming.lacked]))  # one look costs less than two
-        self._require_kept(built.belief, certificate, view.between(0, len(covered)))
+        self._require_kept(built.belief, certificate, incoming)
         return Held(
             message.version,
             built,
@@ -240,7 +238,6 @@ class Atoms(Digest):
             d_eff=certificate.d_eff,
             atoms=_shared(atoms, built.atoms),
             certificate=certificate,
-            lacked=view.between(len(covered), len(view.mean)),
         )
 
     def _belief(
@@ -259,18 +256,20 @@ class Atoms(Digest):
         except (InputError, KernelError) as error:
             raise RemoteProtocolError(f"a version of atoms that makes no sense: {error}") from None
 
-    def _require_kept(self, belief: Belief, certificate: Certificate, own: View) -> None:
+    def _require_kept(self, belief: Belief, certificate: Certificate, incoming: Incoming) -> None:
         """Refuse a version that knows less of the client's own points than its certificate allows.
 
         A point that was observed has a variance of at most v/(1+v), v = k(x,x)/λ, under all points in Q's coordinates,
         and beyond these at most tolerance·v.
         """
-        if len(own.points) == 0:
+        own = incoming.covered[-SEEN:]
+        if len(own) == 0:
             return
-        v = belief.dictionary_kernel().diag(own.points) / belief.lam
+        v = belief.dictionary_kernel().diag(own) / belief.lam
         allowed = (v / (1.0 + v) + self.recipe.tolerance * v) / (1.0 + min(certificate.e_lo, 0.0))
-        seen = own.variance
-        if not (seen <= 1.01 * allowed + 1e-9).all():
+        most = 1.01 * allowed + 1e-9
+        seen = incoming.learning.variance(belief, own, most=most)
+        if not (seen <= most).all():
             worst = int(np.argmax(seen - allowed))
             raise RemoteProtocolError(
                 f"a version whose certificate allows a variance of {allowed[worst]:.3g} at a point that this client "
@@ -288,9 +287,9 @@ def _raw_costs(log: History, edition: Edition, reader: Reader) -> tuple[int, int
     wire, base = reader.wire, reader.base
     point = sum(array.nbytes for array in wire.packed(log.points[:1]))
     reward = wire.packed_rewards(log.rewards[:1]).nbytes
-    others = edition.covered - int((reader.own < edition.covered).sum())
-    total = edition.covered - base.length
-    new = total - int(((reader.own >= base.length) & (reader.own < edition.covered)).sum())
+    before, mine = reader.own.searchsorted([base.length, edition.covered]).tolist()  # places in the log rise
+    others, total = edition.covered - mine, edition.covered - base.length
+    new = total - max(mine - before, 0)
     if not wire.by_reference:
         return new * (point + reward), others * (point + reward)
     fresh = (edition.reference.distinct - base.distinct) * new // max(total, 1)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from laconic.arrays import Floats, Ints
-from laconic.beliefs import Belief, Learning, View
+from laconic.beliefs import Belief
 from laconic.errors import LocalProtocolError
 from laconic.exploration import Told
 from laconic.protocol.history import History
@@ -19,6 +19,7 @@ from laconic.protocol.messages import Digested, Payload
 from laconic.protocol.parcels import Libraries
 from laconic.protocol.shapes import Layout
 from laconic.protocol.wire import Wire
+from laconic.tail import Learning
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +47,6 @@ class Held:
     atoms: Floats | None = None  # the points that the version is made of, where it is not made of all
     certificate: Any = None
     downloads: int = 0  # how many versions its holder has absorbed, this one included
-    lacked: View | None = None  # what it says of the own points that it lacks, while it is absorbed and if it was asked
 
     @property
     def told(self) -> Told:
@@ -89,7 +89,6 @@ class Incoming:
     template: Belief  # the plan's belief before any data
     own: tuple[Floats, Floats]  # own observations that the version has and the one held lacks
     covered: Floats  # all own points that the version has
-    lacked: Floats  # and those that it has not
     libraries: Libraries
     wire: Wire
     share: ShareBuilt

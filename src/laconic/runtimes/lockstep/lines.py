@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from typing import cast
 
 import numpy as np
 
 from laconic.arrays import Floats
-from laconic.beliefs import Belief, ExactBelief, Learning, View
+from laconic.beliefs import Belief, ExactBelief, View
 from laconic.growing import keys
 from laconic.runtimes.lockstep.continuing import continues
+from laconic.runtimes.lockstep.lone_tails import LateTail
 from laconic.runtimes.lockstep.shadow import Prefixes, Shadow
+from laconic.runtimes.lockstep.sights import MOST_KEPT, Sight, Sights
+from laconic.tail import Learning, Tail
 
 
 class Line:
@@ -97,10 +101,14 @@ class Lines:
 
 
 class AtHand(Learning):
-    """The features that tails have of their points, so that beliefs that learn these need not compute them again."""
+    """What a fleet has at hand when beliefs learn points or are asked about them.
 
-    def __init__(self, lines: Lines) -> None:
-        self._lines = lines
+    The features that tails have of their points need not be computed again by exact beliefs that learn these. Finite
+    beliefs are asked by the sights by which arms are scored.
+    """
+
+    def __init__(self, lines: Lines, sights: Sights | None = None) -> None:
+        self._lines, self._sights = lines, sights
         self._known: dict[bytes, tuple[ExactBelief, Floats]] = {}  # of a point, its features and under which belief
 
     def begin_round(self) -> None:
@@ -120,6 +128,25 @@ class AtHand(Learning):
         if not isinstance(belief, ExactBelief):
             return super().view(belief, X)
         return belief.view(X, known=partial(self.columns, belief))
+
+    def replayed(self, belief: Belief, X: Floats, y: Floats) -> Tail:
+        if self._sights is None or not belief.rank or len(y) == 0:
+            return super().replayed(belief, X, y)
+        return cast(Tail, LateTail(belief, X, y))  # a fleet makes it a tail before anybody asks anything of it
+
+    def variance(self, belief: Belief, X: Floats, *, most: Floats) -> Floats:
+        sight = self._sight(belief)
+        return super().variance(belief, X, most=most) if sight is None else sight.variance(X, most=most)
+
+    def _sight(self, belief: Belief) -> Sight | None:
+        """The sight of a belief whose holders will be looked at by it anyway; None where it waits until they are.
+
+        A large one is made when it is needed and not before: while a belief is adopted, the last builds' memory is
+        still taken.
+        """
+        if self._sights is None or not belief.rank or belief.width > MOST_KEPT:
+            return None
+        return self._sights.of(belief)
 
     def columns(self, belief: ExactBelief, X: Floats) -> Floats | None:
         """The first features of the rows of X under a belief, a column each; None when one of them is not known."""

@@ -7,7 +7,7 @@ handed to the client when it has something to exchange, or waits for an answer: 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -30,29 +30,28 @@ from laconic.runtimes.lockstep.exact_tail import ExactTail, ExactTails
 from laconic.runtimes.lockstep.exact_tail import turn as turn_exact
 from laconic.runtimes.lockstep.lazy import most_clients, pays, screened
 from laconic.runtimes.lockstep.lines import AtHand, Line, Lines
-from laconic.runtimes.lockstep.lone_tails import Bound, QuickTail, Seen, scored, turn
+from laconic.runtimes.lockstep.lone_tails import Bound, LateTail, QuickTail, Seen, Sighted, replayed, scored
 from laconic.runtimes.lockstep.scores import MOST_FEATURES
-from laconic.runtimes.lockstep.sights import Look, Sight, sight_of
+from laconic.runtimes.lockstep.sights import Look, Sight, Sights
 from laconic.runtimes.network import Network
 from laconic.runtimes.trace import Recorder
 
 #: So many numbers of arms are looked at in one go that a processor has them at hand.
-CACHED = 2**17
+CACHED = 2**18
 
 
 class LoneFleet:
     """All clients of a run, each with a belief and a tail of its own."""
 
     def __init__(self, plan: Plan, *, clients: int, seed: int, recorder: Recorder) -> None:
-        self._lines = Lines()  # of exact beliefs
-        self._at_hand = AtHand(self._lines)
+        self._alpha = _fixed_alpha(plan)
+        self._lines, self._sights = Lines(), Sights()  # of exact and of finite beliefs
+        self._at_hand = AtHand(self._lines, None if self._alpha is None else self._sights)
         self.network = Network(
             plan, clients=clients, seed=seed, ledger=recorder.ledger, strict=True, learning=self._at_hand
         )
         self.plan, self.clients, self.seed, self.recorder = plan, clients, seed, recorder
-        self._alpha = _fixed_alpha(plan)
         self._unreported: dict[int, Unreported] = {number: Unreported([], []) for number in self.network.clients}
-        self._sights: dict[int, tuple[Belief, Sight]] = {}  # of beliefs, by their ids
         self._newest: Belief | None = None  # the finite belief that was installed last, and may be again
 
     def play_round(self, index: int, round_: Round) -> NDArray[np.int32]:
@@ -79,6 +78,7 @@ class LoneFleet:
         """One client's turn, as the client itself takes it."""
         if self._unreported[number].points:
             self._report(number, client)
+        self._replay([client])
         decision = client.choose(views.arms(number), view=views.of(number))
         arm = views.place(number, decision.arm)
         if self.recorder.chances is not None:
@@ -101,9 +101,8 @@ class LoneFleet:
         turns = {}
         for group in _groups(tails):
             at = [rows[number] for number in group]
-            _, sight = self._sights[id(tails[group[0]].belief)]
-            view = sight.view(points[at])
-            for number, row, seen in zip(group, at, Seen.each(view), strict=True):
+            found = self._sights.of(tails[group[0]].belief).sighting(points[at])
+            for number, row, seen in zip(group, at, Sighted.each(found), strict=True):
                 turns[number] = Turn(int(picked[row]), tails[number], seen, float(rewards[row]))
         return turns
 
@@ -167,11 +166,12 @@ class LoneFleet:
         """The tails of clients that can be computed in batches, brought into the form for that."""
         if self._alpha is None:
             return {}
+        self._replay(self.network.clients.values())
         found = {}
         for number, client in self.network.clients.items():
             tail: Any = client.learner.tail
             if not isinstance(tail, QuickTail):
-                quick = QuickTail.of(tail)
+                quick = QuickTail.of(tail, self._sights)
                 if quick is None:
                     continue
                 client.learner.tail = cast(Any, quick)  # it predicts and learns as a tail does
@@ -179,23 +179,29 @@ class LoneFleet:
             found[number] = tail
         return found
 
+    def _replay(self, clients: Iterable[Client]) -> None:
+        """Let tails of clients learn what their beliefs lack, those on one belief together."""
+        late: dict[int, list[tuple[Client, LateTail]]] = {}
+        for client in clients:
+            tail: object = client.learner.tail
+            if isinstance(tail, LateTail):
+                late.setdefault(id(tail.belief), []).append((client, tail))
+        for group in late.values():
+            tails = [tail for _, tail in group]
+            for (client, _), quick in zip(group, replayed(tails, self._sights.of(tails[0].belief)), strict=True):
+                client.learner.tail = cast(Any, quick)  # it predicts and learns as a tail does
+
     def _indices(self, arms: Arms, tails: dict[int, QuickTail]) -> tuple[Floats, Floats]:
         """μ and ασ of all arms of each of these clients; of those that cannot win, σ is an upper bound."""
         mean, variance = np.empty((2, len(tails), arms.arms.shape[1]))
         rows = _rows(tails)
-        sights: dict[int, tuple[Belief, Sight]] = {}
         for group in _groups(tails):
             belief = tails[group[0]].belief
-            # A belief is kept beside its sight: while it is, nobody else has its id.
-            _, sight = sights[id(belief)] = self._sights.get(id(belief)) or (belief, sight_of(belief))
-            turn([tails[number] for number in group], sight)
+            sight = self._sights.of(belief)
             for some, look in _looks(arms, sight, group, width=belief.width):
                 at = [rows[number] for number in some]
                 mean[at], variance[at] = scored([tails[number] for number in some], look, self._bound(arms, some))
-        self._sights = sights  # of beliefs that somebody has
-        for belief, sight in sights.values():
-            if belief is not self._newest:
-                sight.lighten()
+        self._sights.keep((tail.belief for tail in tails.values()), newest=self._newest)
         assert self._alpha is not None
         return mean, self._alpha * np.sqrt(variance)
 
@@ -226,7 +232,7 @@ class LoneFleet:
     def _learn(self, number: int, client: Client, turn: Turn) -> None:
         """Let a client's tail learn, and the client itself when there is something to exchange."""
         turn.learn()
-        if isinstance(turn.tail, ExactTail):
+        if isinstance(turn.tail, ExactTail) and isinstance(turn.seen, Seen):
             self._at_hand.note(turn.tail.exact, turn.seen.x[None], turn.seen.v[None])
         unreported = self._unreported[number]
         unreported.points.append(turn.seen.x)
@@ -272,12 +278,13 @@ class Turn:
 
     arm: int
     tail: QuickTail | ExactTail
-    seen: Seen  # what the belief says of the point
+    seen: Seen | Sighted  # what the belief says of the point, as its tail learns it
     reward: float
 
     def learn(self) -> None:
         """Let the tail learn."""
-        self.tail.learn(self.seen, self.reward)
+        tail: Any = self.tail
+        tail.learn(self.seen, self.reward)
 
 
 def _rows(tails: dict[int, QuickTail]) -> dict[int, int]:

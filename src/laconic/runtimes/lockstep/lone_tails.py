@@ -10,10 +10,11 @@ import numpy as np
 from laconic.arrays import Bools, Floats
 from laconic.beliefs import Belief, View
 from laconic.growing import GrowingRows
-from laconic.runtimes.lockstep.sights import Look, Sight
-from laconic.tail import News, Tail, and_one
+from laconic.linalg import lower_cholesky, ridged, solve_lower
+from laconic.runtimes.lockstep.sights import Look, Sight, Sighting, Sights
+from laconic.tail import NOTHING_NEW, News, Tail, and_one
 
-#: Rows are turned into as many as there are coordinates when there are twice as many and some more.
+#: Rows become as many as there are coordinates when there are twice as many and some more.
 SPARE_ROWS = 32
 #: An arm is left at a bound only if that is this much below the best, relative to the largest: rounding moves less.
 ROUNDING = 1e-9
@@ -54,87 +55,116 @@ class Noted:
             self.fresh = self.news if both else fresh.and_one(log_det=log_det, variance=variance, residual=residual)
 
 
-class QuickTail(Noted):
-    """What `laconic.tail.Tail` says, by rows q: with c = Qv for a point of features v, σ² −= ‖c‖² and μ += c·ρ.
+class Sighted(NamedTuple):
+    """What a sight says of one point."""
 
-    QᵀQ = I − (I + UᵀU)⁻¹ for the features U of the tail's points. Learning v adds q = (v − Qᵀc)/s and (y − μ)/s to
-    Q and ρ, with s² = 1 + σ².
+    x: Floats  # (d,)
+    numbers: Floats  # (r,)
+    turned: Floats  # (r,)
+    mean: float
+    signal: float
+    residual: float
+
+    @classmethod
+    def each(cls, found: Sighting) -> list[Sighted]:
+        """What it says of each of some points."""
+        numbers = found.mean.tolist(), found.signal.tolist(), found.residual.tolist()
+        return list(map(cls, found.points, found.numbers, found.turned, *numbers))
+
+
+class LateTail:
+    """A tail on a finite belief whose points were observed under an earlier one, and were not looked at yet.
+
+    Clients adopt one by one, and those that have one belief are next looked at together: `replayed` then makes tails of
+    all of them. Before that only what triggers see is asked for.
     """
 
-    def __init__(self, belief: Belief, *, rows: Floats, pulls: Floats, news: News, fresh: News) -> None:
+    def __init__(self, belief: Belief, points: Floats, rewards: Floats) -> None:
+        self.belief, self.points, self.rewards = belief, points, rewards
+        self.fresh = NOTHING_NEW
+
+
+class QuickTail(Noted):
+    """What `laconic.tail.Tail` says, by rows p: with c = Pk for a point of numbers k, σ² −= ‖c‖² and μ += c·ρ.
+
+    A sight of the belief gives each point its numbers, and one that is learnt a row t for which t·k is its covariance
+    with a point of numbers k. Learning it adds p = (t − Pᵀc)/s and (y − μ)/s to P and ρ, with s² = 1 + σ².
+    """
+
+    def __init__(self, belief: Belief, sight: Sight, *, rows: Floats, pulls: Floats, news: News, fresh: News) -> None:
         super().__init__(belief, news=news, fresh=fresh)
+        self._sight = sight
         self._begin(rows, pulls)
+        self.lean = pulls @ rows  # what all rows add to μ, by the numbers of a look
 
     def _begin(self, rows: Floats, pulls: Floats) -> None:
         self._rows = GrowingRows.empty(rows.shape[1]).appended(rows)
         self._pulls = pulls  # ρ
-        self._turned = GrowingRows.empty(rows.shape[1])  # the first of the rows, for a sight of the belief
-        self._lean = np.zeros(rows.shape[1])  # what these add to μ: their sum, each by its ρ
 
     @classmethod
-    def of(cls, tail: Tail) -> QuickTail | None:
+    def of(cls, tail: Tail, sights: Sights) -> QuickTail | None:
         """The same tail; None where there is no such form, as features change or are no coordinates."""
-        if tail.belief.rank is None or tail.belief.rank == 0 or tail.basis is not None:
+        if not tail.belief.rank or tail.basis is not None:
             return None
-        rows = np.empty((0, tail.belief.rank))
+        sight, rows = sights.of(tail.belief), np.empty((0, tail.belief.rank))
         if len(tail.rows):
-            rows = tail.rows.factor.solve(tail.rows.features.values.copy())
-        return cls(tail.belief, rows=rows, pulls=tail.rows.pulls, news=tail.news, fresh=tail.fresh)
+            rows = sight.turned(tail.rows.factor.solve(tail.rows.features.values.copy()))
+        return cls(tail.belief, sight, rows=rows, pulls=tail.rows.pulls, news=tail.news, fresh=tail.fresh)
+
+    @classmethod
+    def replaying(cls, late: LateTail, sight: Sight, found: Sighting) -> QuickTail:
+        """A late tail, of whose points this is what its belief says: with H the root of I + cov, P = H⁻¹t."""
+        H = lower_cholesky(ridged(found.features @ found.features.T, 1.0), ridge=1.0)
+        news = NOTHING_NEW.and_some(
+            len(late.rewards),
+            log_det=float(2.0 * np.log(np.maximum(np.diagonal(H), 1.0)).sum()),
+            variance=float((found.signal + found.residual).sum()),
+            residual=float(found.residual.sum()),
+        )
+        rows, pulls = solve_lower(H, found.turned), solve_lower(H, late.rewards - found.mean)
+        return cls(late.belief, sight, rows=rows, pulls=pulls, news=news, fresh=late.fresh)
 
     def predict(self, view: View) -> tuple[Floats, Floats]:
         """μ and σ² of a view's points under belief and tail together."""
-        c = self._rows.values @ view.features
-        signal = np.maximum(view.signal - np.einsum("ij,ij->j", c, c), 0.0)
-        return view.mean + self._pulls @ c, signal + view.residual
+        c = self._sight.numbers(view) @ self._rows.values.T
+        signal = np.maximum(view.signal - np.einsum("ij,ij->i", c, c), 0.0)
+        return view.mean + c @ self._pulls, signal + view.residual
 
     def left(self, numbers: Floats, variance: Floats) -> Floats:
-        """σ² of points of a look, from that under the belief alone; all rows are `turn`ed for its sight."""
-        c = numbers @ self._turned.values.T
+        """σ² of points of a look, from that under the belief alone."""
+        c = numbers @ self._rows.values.T
         return np.asarray(np.maximum(variance - np.einsum("ij,ij->i", c, c), 0.0))
 
     def append(self, view: View, reward: float, *, replayed: bool = False) -> None:
         """Learn the reward of the one point of a view."""
-        (point,) = Seen.each(view)
+        (point,) = Sighted.each(self._sight.sighting(view.points))
         self.learn(point, reward, replayed=replayed)
 
-    def learn(self, point: Seen, reward: float, *, replayed: bool = False) -> None:
+    def learn(self, point: Sighted, reward: float, *, replayed: bool = False) -> None:
         """Learn the reward of a point."""
-        Q, v = self._rows.values, point.v
-        c = Q @ v
+        P = self._rows.values
+        c = P @ point.numbers
         pivot = 1.0 + max(point.signal - float(c @ c), 0.0)
         s = math.sqrt(pivot)
         pull = (reward - (point.mean + float(self._pulls @ c))) / s
-        self._rows = self._rows.appended(((v - c @ Q) / s)[None])
+        row = (point.turned - c @ P) / s
+        self._rows = self._rows.appended(row[None])
         self._pulls = and_one(self._pulls, pull)
-        if self._rows.size >= 2 * len(v) + SPARE_ROWS:  # Q = UR, so that ‖Qv‖ = ‖Rv‖ and (Qv)·ρ = (Rv)·Uᵀρ
+        self.lean = self.lean + pull * row
+        if self._rows.size >= 2 * len(row) + SPARE_ROWS:  # P = UR, so that ‖Pk‖ = ‖Rk‖ and (Pk)·ρ = (Rk)·Uᵀρ
             U, R = np.linalg.qr(self._rows.values)
             self._begin(R, self._pulls @ U)
         self._note(math.log(pivot), variance=point.signal + point.residual, residual=point.residual, replayed=replayed)
 
-    @property
-    def unturned(self) -> Floats:
-        """The rows that were not turned yet."""
-        return self._rows.values[self._turned.size :]
 
-    @property
-    def lean(self) -> Floats:
-        """What the rows that were turned add to μ, by the numbers of a look."""
-        return self._lean
-
-    def take(self, turned: Floats) -> None:
-        """Note what the rows that were not turned yet are turned into."""
-        first = self._turned.size
-        self._lean = self._lean + self._pulls[first : first + len(turned)] @ turned
-        self._turned = self._turned.appended(turned)
-
-
-def turn(tails: list[QuickTail], sight: Sight) -> None:
-    """Turn all rows of tails on one belief, so that the numbers of its sight's looks may be multiplied with them."""
-    fresh = [tail.unturned for tail in tails]
-    turned, last = sight.turned(np.concatenate(fresh)), 0
-    for tail, rows in zip(tails, fresh, strict=True):
-        tail.take(turned[last : last + len(rows)])
-        last += len(rows)
+def replayed(tails: list[LateTail], sight: Sight) -> list[QuickTail]:
+    """Late tails on one belief as tails: all that they wait with is looked at in one go."""
+    found = sight.sighting(np.concatenate([tail.points for tail in tails]))
+    stops = np.cumsum([len(tail.rewards) for tail in tails]).tolist()
+    return [
+        QuickTail.replaying(tail, sight, found.between(stop - len(tail.rewards), stop))
+        for tail, stop in zip(tails, stops, strict=True)
+    ]
 
 
 def scored(tails: list[QuickTail], look: Look, bound: Bound) -> tuple[Floats, Floats]:

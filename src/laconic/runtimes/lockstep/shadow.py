@@ -16,7 +16,8 @@ from laconic.linalg import SINGLE, GrowingFactor, subtract_product
 from laconic.runtimes.lockstep.batch import Exploring
 from laconic.runtimes.lockstep.continuing import continues
 
-#: After each so many parts of the rows, and no fewer than these, arms that cannot win any more are dropped.
+#: Rows are solved in so many parts, or up to twice as many, of no fewer rows than these; after each, arms that cannot
+#: win any more are dropped.
 STAGES, LEAST_ROWS = 16, 64
 #: Of a client whose means leave this share of its arms or fewer, the first is finished before any stage.
 FEW = 0.5
@@ -174,7 +175,7 @@ class Bounds:
         finish(self._early(exploring, slack=slack))
         open_ = _several(self.candidates(everyone, exploring, slack=slack)) & ~self.whole
         solves = _Solves.begun(self, np.flatnonzero(open_))
-        step = max(-(-t // STAGES), LEAST_ROWS)
+        step = _step(t)
         for stage, stop in enumerate(range(step, t + step, step), start=1):
             solves.go_on(min(stop, t))
             if stop >= t or len(solves.columns) == 0:
@@ -217,6 +218,14 @@ class Bounds:
         found = np.zeros((turned.shape[1], some.shape[1]), dtype=SINGLE)
         subtract_product(found, -turned.T, some)
         return found
+
+
+def _step(rows: int) -> int:
+    """How many rows a part has: a power of two, so that blocks of the factor and parts end together.
+
+    Where they do not, a part is several products, some of a few rows only, and takes a third longer.
+    """
+    return int(max(1 << max(rows // STAGES, 1).bit_length() - 1, LEAST_ROWS))
 
 
 def _several(arms: Bools) -> Bools:
