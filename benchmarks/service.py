@@ -34,7 +34,7 @@ from laconic.runtimes.service import methods
 from laconic.runtimes.service.background import background
 
 DIM, ARMS = 20, 20
-SETTLING = 0.4  # seconds
+SETTLING, LONGEST = 0.4, 60.0  # seconds
 GAMMA, LAM = 0.5, 0.1
 SETTINGS = methods.settings(MOST_BYTES)
 Counts = dict[tuple[Direction, str], Count]
@@ -250,9 +250,9 @@ def _syncing(agents: list[Agent], folder: Path, sizes: Sizes) -> Result:
 def _installed_everywhere(agents: list[Agent]) -> None:
     """One agent flushes, and all come to hold what that leads to."""
     agents[0].flush()
-    newest = agents[0].look(_held)
-    while any(agent.look(_held) != newest for agent in agents):
-        time.sleep(5e-4)
+    newest, until = agents[0].look(_held), time.monotonic() + LONGEST
+    for agent in agents:  # by waiting, as looking again and again would take time from those who work
+        assert agent.comes(lambda client: _held(client) == newest, by=until)
 
 
 def _held(client: Client) -> Label:

@@ -5,6 +5,8 @@ import os
 import resource
 import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -24,7 +26,9 @@ from laconic.protocol.outcome import Work
 from laconic.protocol.records import Finished
 from laconic.protocol.roster import Patience
 from laconic.protocol.session import Wants
+from laconic.runtimes.service import agent as agents
 from laconic.runtimes.service import store as stores
+from laconic.runtimes.service.background import background
 from laconic.runtimes.service.coordinator import Coordinator
 from laconic.runtimes.service.linking import Link, Linking
 from tests.service.settling import is_flushed, serving, settle, until
@@ -241,6 +245,54 @@ def test_a_fork_of_an_agent_neither_chooses_nor_hangs_when_it_closes(tmp_path: P
         assert agent.status().observations == 1
 
 
+FORKING = """
+import os, signal, sys, time
+from laconic import Agent, DisLinUCB
+from laconic.errors import LinkError
+
+def join(name):
+    state = f"{sys.argv[1]}/{name}.db"
+    return Agent.join("127.0.0.1:1", name=name, state=state, insecure=True, algorithm=DisLinUCB(D=2.0), dim=2)
+
+with join("parent") as agent:
+    while "refused" not in str(agent.status().link_error):
+        time.sleep(0.01)
+    for _ in range(5):
+        child = os.fork()
+        if child == 0:
+            time.sleep(0.02)
+            os._exit(len(os.listdir("/proc/self/task")))
+        print("threads", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)  # ends a child that hangs
+        with join("child") as other:
+            other.learn([[0.1, 0.2]], [1.0])
+            print(other.status().link_error, flush=True)
+            for refused in (other.flush, lambda: Agent.join("127.0.0.1:1", name="c", state="c.db", insecure=True)):
+                try:
+                    refused()
+                except LinkError as error:
+                    print(error, flush=True)
+        os._exit(0)
+    print("ended", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads of a process are seen in /proc")
+def test_grpc_begins_no_threads_in_a_fork_of_an_agent_and_who_joins_there_is_told_of_no_link(
+    tmp_path: Path,
+) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", FORKING, str(tmp_path)], capture_output=True, text=True, timeout=120
+    )
+    assert ran.returncode == 0, ran.stderr
+    threads, told, ended = (ran.stdout.splitlines()[at] for at in (slice(0, 5), slice(5, 8), slice(8, None)))
+    assert threads == ["threads 1"] * 5  # they crashed such processes now and then
+    assert all("forked" in line for line in told)
+    assert ended == ["ended 0"]
+
+
 # -- durability --------------------------------------------------------------------------------------------------------
 
 
@@ -280,7 +332,7 @@ def test_choose_waits_neither_for_the_disk_nor_for_work_under_way(tmp_path: Path
             begun.set()
             over.wait(60)
 
-        agent._compute(Work(object(), slow))
+        background().works.submit(agent._work, (Work(object(), slow),))
         begun.wait(60)
         with agent._diary._disk:  # as if a commit took forever
             assert agent.choose(ARMS).arm in range(3)
@@ -538,6 +590,28 @@ def test_a_flush_is_asked_for_again_when_a_sync_went_on_without_its_agent(tmp_pa
         assert agent.status().covered == 3
 
 
+@pytest.mark.parametrize("patience", [0.0, 30.0])
+def test_a_flush_of_an_agent_that_leaves_meanwhile_is_said_to_be_unanswered(
+    patience: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agents, "ASK_AGAIN", patience)
+    with coordinator(tmp_path) as there, joined(there, tmp_path) as agent:
+        agent.flush()
+        agent.learn(ARMS, [1.0, 2.0, 3.0])
+        happen = agent._diary.happen
+
+        def leaving(event: Any, **options: Any) -> Any:
+            outcome = happen(event, **options)
+            monkeypatch.setattr(agent._diary, "happen", happen)
+            agent.leave()
+            return outcome
+
+        monkeypatch.setattr(agent._diary, "happen", leaving)
+        with pytest.raises(LinkError, match="not answered"):
+            agent.flush()
+        assert agent.status().state == "outside"
+
+
 def test_a_disk_that_fills_up_in_the_middle_of_syncs_ends_the_link_and_everything_comes_later(tmp_path: Path) -> None:
     with (
         coordinator(tmp_path, patience=Patience(seconds=1.0)) as there,
@@ -580,10 +654,10 @@ def test_work_whose_result_could_not_be_stored_is_done_again_and_flushes_go_on(
                 raise StateError("the disk is full")
             append(records, **options)
 
-        def late(work: Work, result: Any) -> None:
+        def late(work: Work, result: Any) -> tuple[Work, ...]:
             with suppress(StateError):
                 agent._diary.write()  # what it is owed for is on disk before it is done, as with work that takes long
-            hand_back(work, result)
+            return hand_back(work, result)
 
         def flushed() -> bool:
             with suppress(StateError):  # it is said for a moment
@@ -627,13 +701,15 @@ def test_a_message_of_a_link_that_is_over_is_not_taken_for_one_of_the_next(
     take, held, let_go, taken = Linking._take, threading.Event(), threading.Event(), threading.Event()
 
     def late(self: Linking, data: bytes, link: Link) -> None:
-        is_held = isinstance(self._codec.decode(data), Ask) and not held.is_set()
-        if is_held:
-            held.set()
-            let_go.wait(60.0)
-        take(self, data, link)
-        if is_held:
-            taken.set()
+        if held.is_set() or not isinstance(self._codec.decode(data), Ask):
+            return take(self, data, link)
+        held.set()
+        return threading.Thread(target=take_later, args=(self, data, link), daemon=True).start()
+
+    def take_later(*given: Any) -> None:
+        let_go.wait(60.0)
+        take(*given)
+        taken.set()
 
     def asked_in_vain() -> bool:
         with suppress(LinkError):

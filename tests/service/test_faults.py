@@ -190,7 +190,8 @@ def running(file: Path, **options: Any) -> Iterator[subprocess.Popen[str]]:
         yield process
     finally:
         process.terminate()
-        process.communicate(timeout=PATIENCE)
+        _, said = process.communicate(timeout=PATIENCE)
+        print(said)  # pytest shows it where the test failed
 
 
 @pytest.mark.parametrize("kind", TABLES)

@@ -27,7 +27,7 @@ def checks(shared: Shared, *messages: Install) -> tuple[list[Down], int]:
         is_known = known is not None and known.is_of(check, PLAN.belief, message.payload)
         return known if is_known else tried(check, PLAN.belief, message.payload)
 
-    return [shared.vetted(message, vet)[0] for message in messages], len(seen)
+    return [shared.read(shared.codec.encode(message), vet)[0] for message in messages], len(seen)
 
 
 def test_what_is_the_same_to_the_last_bit_is_checked_once_and_held_once() -> None:
@@ -50,3 +50,18 @@ def test_agents_of_one_federation_share_while_there_is_one_of_them() -> None:
     assert sharing.of("here:1", DisLinUCB(D=1.0).plan(2)) is one
     assert sharing.of("here:2", PLAN) is not one
     assert sharing.of("here:1", DisLinUCB(D=2.0).plan(2)) is not one
+
+
+def test_work_counts_as_long_for_all_who_share_it_and_not_for_the_one_who_did_it_alone() -> None:
+    shared = Shared(PLAN)
+
+    def build(_: object) -> set[int]:
+        return {sum(range(3_000_000))}
+
+    asked = []
+    for _ in range(2):
+        before = shared.charged
+        held = shared("topic", Label(1, 1), build)
+        asked.append(shared.charged - before)
+        assert len(held) == 1
+    assert asked[0] == asked[1] > 0.001

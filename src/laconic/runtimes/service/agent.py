@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,15 +22,15 @@ from numpy.typing import ArrayLike
 from laconic import registry
 from laconic.algorithms import Algorithm, require_algorithm
 from laconic.checks import require_at_least, require_name, require_number, require_positive, require_whole
-from laconic.errors import InputError, LaconicError, LinkError, StateError
+from laconic.errors import InputError, LaconicError, LinkError, LocalProtocolError, StateError
 from laconic.protocol.client import Client
 from laconic.protocol.codec import Codec
 from laconic.protocol.learner import Decision
-from laconic.protocol.messages import Down, Up
+from laconic.protocol.messages import Down, Label, Up
 from laconic.protocol.outcome import Outcome, Work
 from laconic.protocol.plan import Plan
 from laconic.protocol.restoring import restore_client
-from laconic.protocol.session import ClientState
+from laconic.protocol.session import ClientState, Wants
 from laconic.protocol.vetting import Vetted
 from laconic.runtimes.service.authority import require_own
 from laconic.runtimes.service.background import background
@@ -48,6 +48,8 @@ PAUSE, LOOK = 0.25, 30.0
 #: After so many seconds a flush is asked for again, if nobody knows that it is wanted.
 ASK_AGAIN = 2.0
 UNANSWERED = "the flush was not answered"
+#: Work that took fewer seconds than this is done next time by the thread that takes messages.
+QUICK = 0.01
 
 
 @dataclass(frozen=True)
@@ -129,9 +131,11 @@ class Agent:
         self.traffic = Traffic(plan)
         self.forgotten = 0
         self._group, self._forget_after = group_commit, forget_after
-        self._working = 0
+        self._working, self._counting = 0, threading.Lock()
+        self._took: dict[type, float] = {}  # how long work took last, by what it was for
         self._changed = threading.Condition()
         self._closed = threading.Event()
+        self._seen: tuple[ClientState, Wants, Label] | None = None  # what those who wait were told of last
         client, first = _restored(plan, store, name=joining.name, seed=seed)
         self._made = _times(store, client)  # by a clock that nobody sets, so that none grows old by that
         self._noted: tuple[dict[str, float], int] = ({}, 0)
@@ -139,8 +143,8 @@ class Agent:
         self._link = Linking(self, joining, codec=Codec(plan))
         if client.state not in (ClientState.OUTSIDE, ClientState.AWAY):
             self._diary.happen(lambda each: each.lose())
-        for work in first.compute:
-            self._compute(work)
+        if first.compute:
+            background().works.submit(self._work, first.compute)
         self._keeper = threading.Thread(target=self._keep_house, name=f"laconic-{self.name}", daemon=True)
 
     @classmethod
@@ -335,19 +339,29 @@ class Agent:
         self._diary.write()
         if not self.plan.exchanges:
             return
+        background().require_links()
         with self._link.hurried():
             self._flush(until)
 
     def _flush(self, until: float) -> None:
-        self._await(lambda client: client.state is not ClientState.OUTSIDE, until, "the coordinator was not reached")
+        self._await(lambda client: not _is_outside(client), until, "the coordinator was not reached")
         is_answered = False
         while not is_answered:
+            self._ask_to_flush()
+            if not self.comes(_is_flushed, by=min(until, time.monotonic() + ASK_AGAIN)):
+                # A sync that went on without this agent leaves the flush wanted, and nobody who knows of it.
+                self._await(lambda client: client.state is ClientState.IDLE or _is_flushed(client), until, UNANSWERED)
+            is_answered, is_outside = self._diary.look(lambda client: (_is_flushed(client), _is_outside(client)))
+            if is_outside:
+                raise self._unlinked(UNANSWERED)  # who leaves wants nothing any more, which is no answer
+
+    def _ask_to_flush(self) -> None:
+        try:
             self._diary.happen(lambda client: client.flush())
-            if self._comes(_is_flushed, by=min(until, time.monotonic() + ASK_AGAIN)):
-                return
-            # A sync that went on without this agent leaves the flush wanted, and nobody who knows of it.
-            self._await(lambda client: client.state is ClientState.IDLE or _is_flushed(client), until, UNANSWERED)
-            is_answered = self._diary.look(_is_flushed)
+        except LocalProtocolError:
+            if not self._diary.look(_is_outside):
+                raise
+            raise self._unlinked(UNANSWERED) from None  # somebody has left just now
 
     def status(self) -> Status:
         """How this agent stands."""
@@ -398,7 +412,7 @@ class Agent:
             StateInUse: This process was forked from the one that joined.
         """
         self._require_open()
-        if self._diary.look(lambda client: client.state) is not ClientState.OUTSIDE:
+        if not self._diary.look(_is_outside):
             self._diary.happen(lambda client: client.leave())
         self._link.rest("this agent left")
 
@@ -428,64 +442,138 @@ class Agent:
         """Let something happen to the client, for the link."""
         return self._diary.happen(event, **options)
 
+    def enter(self, event: Callable[[Client], Outcome[Up]]) -> Entry:
+        """Let a message happen to the client, for the link, which goes on with what that leads to."""
+        return self._diary.enter(event)
+
+    def go_on(self, entry: Entry) -> None:
+        """Do here what work a message asks for, if it is quick; others do what takes long or waits for a disk."""
+        self.changed()
+        if not entry.performed:
+            self._count(1)
+            background().pool.submit(self._settle, entry)
+            return
+        works = entry.outcome.compute
+        while works and self._are_quick(works):
+            works = self._step(works)
+        if works:
+            background().works.submit(self._work, works)
+
+    def _are_quick(self, works: tuple[Work, ...]) -> bool:
+        return all(self._took.get(type(work.of), math.inf) < QUICK for work in works)
+
+    def _settle(self, entry: Entry) -> None:
+        try:
+            self._diary.settle(entry)
+        except Exception as error:
+            if not isinstance(error, StateError):
+                log.exception("what a message led to could not be stored", extra={"agent": self.name})
+            if entry.link is not None:
+                entry.link.end(str(error))
+        finally:
+            self._count(-1)
+
+    def _count(self, more: int) -> None:
+        with self._counting:
+            self._working += more
+
     def look(self, at: Callable[[Client], Any]) -> Any:
         """Something about the client at one moment."""
         return self._diary.look(at)
 
-    def vetted(self, message: Down) -> tuple[Down, Vetted | None]:
-        """A message, and what a check says of it; beside events, as `choose` waits for those."""
-        client = self._diary.look(copy)
-        return self._share.vetted(message, lambda each, known: client.vet(each, known=known))
+    def comes(self, holds: Callable[[Client], bool], *, by: float) -> bool:
+        """Whether something about the client's state, what it wants or what it holds comes to hold in time."""
+        with self._changed:
+            while not self._diary.look(holds):
+                left = by - time.monotonic()
+                if left <= 0 or self._closed.is_set():
+                    return False
+                self._changed.wait(min(left, 0.5))
+        return True
+
+    def read(self, data: bytes) -> tuple[Down, Vetted | None]:
+        """The message in these bytes, and what a check says of it; beside events, as `choose` waits for those."""
+        client = self._diary.frozen()
+        return self._share.read(data, lambda message, known: client.vet(message, known=known))
 
     def changed(self) -> None:
-        """Tell those who wait for something that they may look again."""
+        """Tell those who wait for something that they may look again, where there is something else to see."""
         with self._changed:
-            self._changed.notify_all()
+            session = self._diary.client.session
+            seen = (session.state, session.wants, session.held)
+            if seen != self._seen:
+                self._seen = seen
+                self._changed.notify_all()
 
     def _perform(self, entry: Entry) -> None:
         """An event is durable: send what it sends, begin what work it owes."""
         if entry.link is not None:
             for message in entry.outcome.send:
                 entry.link.put(message)
-        for work in entry.outcome.compute:
-            self._compute(work)
+        if entry.outcome.compute:
+            background().works.submit(self._work, entry.outcome.compute)
         self.changed()
 
-    def _compute(self, work: Work) -> None:
-        with self._changed:
-            self._working += 1
-        background().works.submit(self._work, work)
+    def _work(self, works: tuple[Work, ...]) -> None:
+        """Do work, and the work that it leads to at once."""
+        while works:
+            works = self._step(works)
 
-    def _work(self, work: Work) -> None:
+    def _step(self, works: tuple[Work, ...]) -> tuple[Work, ...]:
+        """Do work; the work that it leads to."""
+        self._count(len(works))
+        return tuple(more for work in works for more in self._hand_back(work, self._result(work)))
+
+    def _result(self, work: Work) -> Any:
+        """What work comes to, or what went wrong: it must come back, or the exchange that it is for never ends."""
+        begun, charged = time.thread_time(), self._share.charged
         try:
-            result: Any = work.result(self._share)
+            return work.result(self._share)
         except LaconicError as error:
-            result = error
-        except Exception as error:  # it must come back, or the exchange that it is for never ends
+            return error
+        except Exception as error:
             log.exception("work failed", extra={"agent": self.name})
-            result = LinkError(f"{type(error).__name__}: {error}")
-        try:
-            self._hand_back(work, result)
+            return LinkError(f"{type(error).__name__}: {error}")
         finally:
-            with self._changed:
-                self._working -= 1
-                self._changed.notify_all()
+            # What another agent has built counts as well: next time it may be this one that builds.
+            built = self._share.charged - charged
+            self._took[type(work.of)] = max(time.thread_time() - begun, built)
 
-    def _hand_back(self, work: Work, result: Any) -> None:
-        while not self._closed.is_set():
-            try:
-                outcome = self._diary.happen(lambda client: client.done(work, result), lazy=True)
-            except StateError as error:
-                log.error("what came of work could not be stored", extra={"agent": self.name, "reason": str(error)})
-                self._closed.wait(1.0)
-                continue
-            except Exception as error:  # nobody foresaw it; the client is as it was, and hears that the work failed
-                log.exception("what came of work could not be taken", extra={"agent": self.name})
-                if not isinstance(result, Exception):
-                    self._hand_back(work, LinkError(f"{type(error).__name__}: {error}"))
-                return
-            self._link.after(outcome)
-            return
+    def _hand_back(self, work: Work, result: Any) -> tuple[Work, ...]:
+        """Hand back what came of work, and give the work that it leads to at once."""
+        if self._closed.is_set():
+            return self._handed_back(Outcome())
+        try:
+            entry = self._diary.enter(lambda client: client.done(work, result))
+        except Exception as error:  # nobody foresaw it; the client is as it was, and hears that the work failed
+            log.exception("what came of work could not be taken", extra={"agent": self.name})
+            if isinstance(result, Exception):
+                return self._handed_back(Outcome())
+            return self._hand_back(work, LinkError(f"{type(error).__name__}: {error}"))
+        if entry.performed:
+            return self._handed_back(entry.outcome)
+        background().pool.submit(self._settle_work, entry, work, result)
+        return ()
+
+    def _settle_work(self, entry: Entry, work: Work, result: Any) -> None:
+        """Wait until what came of work is stored; while it cannot be, it is handed back again."""
+        try:
+            self._diary.settle(entry)
+        except StateError as error:
+            log.error("what came of work could not be stored", extra={"agent": self.name, "reason": str(error)})
+            self._closed.wait(1.0)
+            self._work(self._hand_back(work, result))
+        except Exception as error:  # nobody foresaw it
+            log.exception("what came of work could not be stored", extra={"agent": self.name})
+            self._handed_back(Outcome(dropped=f"{type(error).__name__}: {error}"))
+        else:
+            self._handed_back(Outcome(dropped=entry.outcome.dropped))
+
+    def _handed_back(self, outcome: Outcome[Up]) -> tuple[Work, ...]:
+        self._count(-1)
+        self._link.after(outcome)
+        self.changed()
+        return outcome.compute
 
     def _keep_house(self) -> None:
         """Write what waits, compact what is long, forget what is old."""
@@ -525,19 +613,12 @@ class Agent:
             self._noted = (made, round(ahead))
 
     def _await(self, holds: Callable[[Client], bool], until: float, otherwise: str) -> None:
-        if not self._comes(holds, by=until):
-            said = f": {self._link.error}" if self._link.error else ""
-            raise LinkError(f"{otherwise}{said}; what was observed is kept here, and is shared later")
+        if not self.comes(holds, by=until):
+            raise self._unlinked(otherwise)
 
-    def _comes(self, holds: Callable[[Client], bool], *, by: float) -> bool:
-        """Whether something comes to hold in time."""
-        with self._changed:
-            while not self._diary.look(holds):
-                left = by - time.monotonic()
-                if left <= 0 or self._closed.is_set():
-                    return False
-                self._changed.wait(min(left, 0.5))
-        return True
+    def _unlinked(self, what: str) -> LinkError:
+        said = f": {self._link.error}" if self._link.error else ""
+        return LinkError(f"{what}{said}; what was observed is kept here, and is shared later")
 
     def _require_open(self) -> None:
         if self._closed.is_set():
@@ -551,6 +632,10 @@ TABLE, TIMES = "algorithm", "decisions"
 
 def _is_flushed(client: Client) -> bool:
     return not client.session.flushing
+
+
+def _is_outside(client: Client) -> bool:
+    return client.state is ClientState.OUTSIDE
 
 
 def _check_times(group_commit: float, forget_after: float) -> None:

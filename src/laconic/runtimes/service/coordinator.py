@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -47,7 +48,8 @@ class Limits:
             members that left do not count.
         links: Links at a time, from 1. One that is made beyond it is ended at once, and its agent tries again later.
         message_bytes: Bytes of the largest message that is taken or sent, from 1024 to 2³¹ − 1. A larger one ends its
-            link. Agents send and take at most 67,108,864, so raising it beyond that lets nothing more through.
+            link. Agents are told it: one whose message would be larger leaves, says why, and goes on alone. They send
+            and take at most 67,108,864, so raising it beyond that lets nothing more through.
         greeting_seconds: Seconds until a link on which nobody has greeted is ended, above 0. Raising it bears with
             slower links.
     """
@@ -130,21 +132,20 @@ class _Ending:
 
 
 class _Door:
-    """The coordinator's end of a link; events put into it what is to be sent, from their own thread."""
+    """The coordinator's end of a link; used in the loop alone."""
 
-    def __init__(self, number: int, identity: str | None, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, number: int, identity: str | None) -> None:
         self.number, self.identity = number, identity
         self.name: str | None = None
         self.outbox: asyncio.Queue[_Sending | _Ending] = asyncio.Queue()
-        self._loop = loop
 
     def put(self, pieces: Pieces, *, answered: bool) -> None:
         """Send bytes, after all that was put before; ``answered`` if the other end sends something large then."""
-        self._loop.call_soon_threadsafe(self.outbox.put_nowait, _Sending(pieces, answered))
+        self.outbox.put_nowait(_Sending(pieces, answered))
 
     def end(self, reason: str, *, denied: bool = False) -> None:
         """End the link, after all that was put before."""
-        self._loop.call_soon_threadsafe(self.outbox.put_nowait, _Ending(reason, denied))
+        self.outbox.put_nowait(_Ending(reason, denied))
 
 
 class Coordinator:
@@ -164,6 +165,7 @@ class Coordinator:
 
     Raises:
         InputError: ``plan`` and ``algorithm`` do not say the same, or one of them is none.
+        LinkError: This process was forked from one that had an agent or a coordinator.
         StateInUse: Another process has the state file.
         StateError: The state file is of another plan, of a newer laconic, damaged, or none of a coordinator.
     """
@@ -182,6 +184,7 @@ class Coordinator:
             _require_same(plan, algorithm)
         self.plan, self.serving = plan, serving
         self._background: Background = background()
+        self._background.require_links()
         self._works = ThreadPoolExecutor(max(2, os.cpu_count() or 1), thread_name_prefix="laconic-merge")
         store = Store(state, role="coordinator", name="coordinator", plan=plan)
         try:
@@ -190,7 +193,7 @@ class Coordinator:
             store.close()
             raise
         self._codec = Codec(plan, most_bytes=serving.limits.message_bytes)
-        self.desk = Desk(server, store, codec=self._codec, pool=self._works)
+        self.desk = Desk(server, store, codec=self._codec, pool=self._works, post=self._background.post)
         self.desk.allowed = serving.allowed
         self.started = time.monotonic()
         self._address = self._http_address = ""
@@ -257,9 +260,14 @@ class Coordinator:
             names: Names that may join, a set or a list of texts; a single text is refused. None: every name.
         """
         self.desk.allowed = None if names is None else frozenset(require_names("names", names))
-        for door in list(self.desk.doors.values()):
-            if self.desk.allowed is not None and door.name not in self.desk.allowed:
-                door.end(f"{door.name!r} is no longer among the names that are let in", denied=True)
+        reason = "{!r} is no longer among the names that are let in"
+        self._background.post(
+            [
+                partial(door.end, reason.format(door.name), denied=True)
+                for door in list(self.desk.doors.values())
+                if self.desk.allowed is not None and door.name not in self.desk.allowed
+            ]
+        )
 
     def status(self) -> dict[str, Any]:
         """What is going on, as plain values."""
@@ -362,20 +370,14 @@ class Coordinator:
         if not self._is_serving:
             await context.abort(grpc.StatusCode.UNAVAILABLE, "the coordinator is going away")
         self._links += 1
-        door = _Door(self._links + FIRST_LINK, name_in(context), self._background.loop)
+        door = _Door(self._links + FIRST_LINK, name_in(context))
         self._open.add(door)
-        reading = heeded(asyncio.create_task(self._read(door, context)))
-        writing = heeded(asyncio.create_task(self._write(door, context)))
         ending: _Ending | None = None
         try:
-            done, _ = await asyncio.wait({reading, writing}, return_when=asyncio.FIRST_COMPLETED)
-            if writing in done and writing.exception() is None:
-                ending = writing.result()
+            ending = await self._serve(door, context)
         except asyncio.CancelledError:  # the other end is gone
             pass
         finally:
-            reading.cancel()
-            writing.cancel()
             self._turns.end(door)
             self._open.discard(door)
             self.desk.put(Gone(door))
@@ -383,13 +385,21 @@ class Coordinator:
             code = grpc.StatusCode.PERMISSION_DENIED if ending.denied else grpc.StatusCode.ABORTED
             await context.abort(code, ending.reason[:500])
 
+    async def _serve(self, door: _Door, context: grpc.aio.ServicerContext) -> _Ending | None:
+        """Read and write until one of them ends; why, where this side ends it."""
+        await context.send_initial_metadata(((methods.MOST_BYTES_KEY, str(self.serving.limits.message_bytes)),))
+        reading = heeded(asyncio.create_task(self._read(door, context)))
+        writing = heeded(asyncio.create_task(self._write(door, context)))
+        try:
+            done, _ = await asyncio.wait({reading, writing}, return_when=asyncio.FIRST_COMPLETED)
+            return writing.result() if writing in done and writing.exception() is None else None
+        finally:
+            reading.cancel()
+            writing.cancel()
+
     async def _read(self, door: _Door, context: grpc.aio.ServicerContext) -> None:
         """Hand over what comes, one message at a time: who sends more waits, and nobody else does."""
         handled = asyncio.Event()
-
-        def is_handled() -> None:
-            self._background.loop.call_soon_threadsafe(handled.set)
-
         limit: float | None = self.serving.limits.greeting_seconds
         while True:
             try:
@@ -400,7 +410,7 @@ class Coordinator:
             if data is grpc.aio.EOF:
                 return None
             handled.clear()
-            self.desk.put(Arrived(door, data, is_handled))
+            self.desk.put(Arrived(door, data, handled.set))
             del data  # it is read; what comes next may be long in coming
             await handled.wait()
             self._turns.end(door)

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from laconic.errors import LaconicError, LocalProtocolError, MergeFailed, RemoteProtocolError, StateError
 from laconic.protocol.codec import Codec
-from laconic.protocol.messages import Ask, Down, Hello, Merged, Refused, SetAside
+from laconic.protocol.messages import Ask, Down, Hello, Leave, Merged, Refused, SetAside
 from laconic.protocol.outcome import Outcome, Work
 from laconic.protocol.packing import Pieces
 from laconic.protocol.records import Record, encode_record
@@ -50,6 +50,10 @@ class Door(Protocol):
     def end(self, reason: str, *, denied: bool = False) -> None:
         """End the link, after all that was put before."""
         ...
+
+
+#: Runs calls where doors are, one after the other: to wake who waits there once takes less than once for each.
+Post = Callable[[list[Callable[[], None]]], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,14 +145,15 @@ class Counters:
 class Desk:
     """A server with its store."""
 
-    def __init__(self, server: Server, store: Store, *, codec: Codec, pool: Executor) -> None:
+    def __init__(self, server: Server, store: Store, *, codec: Codec, pool: Executor, post: Post) -> None:
         self.server, self.store = server, store
         self.allowed: frozenset[str] | None = None  # None where every name is
         self.traffic, self.counters = Traffic(server.plan), Counters()
         self.chronicle = Chronicle(server.plan, hub=server.hub, total=self.traffic.bytes)
         self.doors: dict[int, Door] = {}
         self.errors: list[str] = []  # the last few, for a status
-        self._codec, self._pool = codec, pool
+        self._codec, self._pool, self._post = codec, pool, post
+        self._calls: list[Callable[[], None]] = []  # what a batch of events wants called where doors are
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._again: list[Event] = []  # what must happen and could not be stored
         self._reading: dict[int, Gone | None] = {}  # links whose message is being read, and that they are down
@@ -162,10 +167,16 @@ class Desk:
         self._thread.start()
 
     def put(self, event: Event) -> None:
-        """Let an event happen, in its turn."""
+        """Let an event happen, in its turn; a large message is first read and checked, beside other events."""
         with self._counting:
             self._put += 1
-        self._events.put(event)
+            if isinstance(event, Gone) and event.door.number in self._reading:
+                self._reading[event.door.number] = event  # it waits for what came on that link before
+            elif isinstance(event, Arrived) and len(event.data) >= LARGE:
+                self._reading[event.door.number] = None
+                self._pool.submit(self._open, event)
+            else:
+                self._events.put(event)
 
     @property
     def is_busy(self) -> bool:
@@ -201,7 +212,6 @@ class Desk:
     def _handle(self, batch: list[Event]) -> None:
         if any(isinstance(event, Passed) for event in batch):
             batch, self._again = [*self._again, *batch], []
-        batch = [event for event in batch if not self._is_put_off(event)]
         before, effects = self.server.hub, Effects()
         for event in batch:
             self._try(event, effects)
@@ -213,26 +223,10 @@ class Desk:
             self._undo(batch, error)
         else:
             self._perform(effects)
-        for event in batch:
-            if isinstance(event, Arrived | Opened):
-                _arrival(event).handled()
-
-    def _is_put_off(self, event: Event) -> bool:
-        """Have a large message read and checked beside other events; what follows on its link waits for that."""
-        if isinstance(event, Gone) and event.door.number in self._reading:
-            self._reading[event.door.number] = event
-            return True
-        if isinstance(event, Opened):
-            gone = self._reading.pop(event.arrived.door.number)
-            if gone is not None:
-                self.put(gone)
-        if not isinstance(event, Arrived) or len(event.data) < LARGE:
-            return False
-        self._reading[event.door.number] = None
-        with self._counting:
-            self._put += 1  # from now on, so that it never seems to be done
-        self._pool.submit(self._open, event)
-        return True
+        self._calls += [_arrival(event).handled for event in batch if isinstance(event, Arrived | Opened)]
+        if self._calls:
+            self._post(self._calls)
+            self._calls = []
 
     def _open(self, event: Arrived) -> None:
         message, vetted = self._read(event), None
@@ -240,7 +234,11 @@ class Desk:
             vetted = None if isinstance(message, Exception) else self.server.vet(message)
         except Exception as error:  # as in an event: its sender alone pays for it
             message = error
-        self._events.put(Opened(event, message, vetted))
+        with self._counting:  # so that its link is down after this, if that has come, and not before
+            gone = self._reading.pop(event.door.number)
+            self._events.put(Opened(event, message, vetted))
+            if gone is not None:
+                self._events.put(gone)
 
     def _read(self, event: Arrived) -> Any:
         """The message in the bytes that came, or what is wrong with them."""
@@ -307,6 +305,9 @@ class Desk:
             door.name = message.name
             self.doors[door.number] = door
             log.info("greeted", extra={"link": door.number, "member": message.name, "count": message.count})
+        if isinstance(message, Leave) and message.reason:
+            self._note_error(f"{door.name} left: {message.reason}")
+            log.warning("left", extra={"link": door.number, "member": door.name, "reason": message.reason})
         if outcome.dropped:
             self.counters.dropped += 1
             log.info("dropped", extra={"link": door.number, "member": door.name, "reason": outcome.dropped})
@@ -338,7 +339,7 @@ class Desk:
         self._again += [event for event in batch if isinstance(event, Gone | Worked)]
         for event in batch:
             if isinstance(event, Arrived | Opened):
-                _arrival(event).door.end("the coordinator cannot store anything at the moment")
+                self._end(_arrival(event).door, "the coordinator cannot store anything at the moment")
 
     def _tell(self, told: Callable[[Chronicle], None]) -> None:
         """Tell the chronicle; nothing hangs on it."""
@@ -353,14 +354,14 @@ class Desk:
         for door, pieces, message in self._encoded(sent):
             size = sum(map(len, pieces))
             self.traffic.record(message, direction="down", size=size)
-            door.put(pieces, answered=isinstance(message, Ask | Merged))
+            self._calls.append(partial(door.put, pieces, answered=isinstance(message, Ask | Merged)))
             self._tell(partial(Chronicle.sent, name=door.name, message=message, size=size, hub=self.server.hub))
             if isinstance(message, SetAside):
                 log.warning("set aside", extra={"link": door.number, "member": door.name, "reason": message.reason})
                 if message.final:
-                    door.end(message.reason)
+                    self._end(door, message.reason)
         for door, reason, denied in effects.end:
-            door.end(reason, denied=denied)
+            self._end(door, reason, denied=denied)
         for work in effects.compute:
             self._pool.submit(self._work, work)
         if effects.syncs:
@@ -384,8 +385,11 @@ class Desk:
         except LocalProtocolError as error:
             log.error("not sent", extra={"link": door.number, "member": door.name, "reason": str(error)})
             self._note_error(str(error))
-            door.end(str(error))
+            self._end(door, str(error))
             return []
+
+    def _end(self, door: Door, reason: str, *, denied: bool = False) -> None:
+        self._calls.append(partial(door.end, reason, denied=denied))
 
     def _work(self, work: Work) -> None:
         try:

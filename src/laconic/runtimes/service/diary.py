@@ -12,7 +12,6 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +20,7 @@ from laconic.protocol.client import Client
 from laconic.protocol.learner import Decision
 from laconic.protocol.messages import Up
 from laconic.protocol.outcome import Outcome, Work
+from laconic.protocol.persistent import changed
 from laconic.protocol.records import Decided, Finished, Record, encode_record
 from laconic.protocol.restoring import snapshot_client
 from laconic.runtimes.service.decisions import DecisionLog, Shown
@@ -79,7 +79,7 @@ class Diary:
     def choose(self, arms: Any, **options: Any) -> Decision:
         """A decision; its record is written behind it."""
         with self._brief:
-            before = copy(self.client)
+            before = changed(self.client)
             decision = self.client.choose(arms, **options)
             if len(self._queue) < MOST_WAITING:
                 self._queue.append(
@@ -97,40 +97,54 @@ class Diary:
         return shown
 
     def happen(
-        self,
-        event: Callable[[Client], Outcome[Up]],
-        *,
-        early: bool = False,
-        lazy: bool = False,
-        linked: Callable[[], Any] | None = None,
+        self, event: Callable[[Client], Outcome[Up]], *, early: bool = False, linked: Callable[[], Any] | None = None
     ) -> Outcome[Up]:
         """Let an event happen, and wait until it is written; with ``early`` somebody else will write it.
 
-        A ``lazy`` one that sends nothing is left to others too, but nobody counts on it: if it cannot be written it did
-        not happen, and its link ends. ``linked`` gives the link that there is from this event on.
+        ``linked`` gives the link that there is from this event on.
         """
         with self._brief:
-            before = copy(self.client)
-            outcome = event(self.client)
-            if linked is not None:
-                self.link = linked()
-            entry = Entry(outcome.keep, outcome, self.link, before, answered=early)
-            entry.performed = lazy and not outcome.send
-            self._queue.append(entry)
-        if entry.performed:
-            self._perform(entry)  # work is pure: what it comes to is written after what it is owed for
-        elif not early:
-            self._wait_for(entry)
-        return outcome
+            entry = self._happened(event, linked=linked)
+            entry.answered = early
+        if not early:
+            self.settle(entry)
+        return entry.outcome
+
+    def enter(self, event: Callable[[Client], Outcome[Up]]) -> Entry:
+        """Let an event happen, and wait for nothing.
+
+        One that sends nothing counts as performed: its work is pure, and may begin before what it is owed for is
+        written. Nobody counts on it: if it cannot be written it did not happen, and its link ends. One that sends
+        something is to be settled, by whoever can wait.
+        """
+        with self._brief:
+            entry = self._happened(event)
+            entry.performed = not entry.outcome.send
+        return entry
+
+    def _happened(self, event: Callable[[Client], Outcome[Up]], *, linked: Callable[[], Any] | None = None) -> Entry:
+        before = changed(self.client)
+        outcome = event(self.client)
+        if linked is not None:
+            self.link = linked()
+        entry = Entry(outcome.keep, outcome, self.link, before)
+        self._queue.append(entry)
+        return entry
 
     def look(self, at: Callable[[Client], Any]) -> Any:
         """Something about the client at one moment."""
         with self._brief:
             return at(self.client)
 
+    def frozen(self) -> Client:
+        """The client as it is now, for those who look at it for longer than others can wait."""
+        with self._brief:
+            return changed(self.client)
+
     # -- writing -------------------------------------------------------------------------------------------------
 
-    def _wait_for(self, entry: Entry) -> None:
+    def settle(self, entry: Entry) -> None:
+        """Wait until an event is written, and its effects are seen; write it if nobody has."""
         with self._disk:
             if not entry.written and entry.error is None:
                 self._write()
@@ -147,7 +161,7 @@ class Diary:
     def _write(self) -> Client:
         """Write whatever waits; the client as it was after the last of that."""
         with self._brief:
-            entries, client = list(self._queue), copy(self.client)
+            entries, client = list(self._queue), changed(self.client)
             self._queue.clear()
         if entries:
             self._write_all(entries)
@@ -199,7 +213,7 @@ class Diary:
                 entry.link.end(f"what came on it could not be stored: {error}")
         decisions = [each for each in entries if each.decided is not None]
         self._queue.extend(
-            Entry(each.records, Outcome(), None, copy(self.client), shown=each.shown) for each in decisions
+            Entry(each.records, Outcome(), None, changed(self.client), shown=each.shown) for each in decisions
         )
         # Whoever handed it back has gone, and a client that owes work does not greet before that is done.
         return self.client.owed if any(entry.is_work_done for entry in entries) else ()

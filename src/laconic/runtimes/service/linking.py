@@ -9,17 +9,19 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any, Protocol
 
 from laconic.errors import LaconicError, LinkError, ProtocolError
 from laconic.protocol.client import Client
 from laconic.protocol.codec import Codec
-from laconic.protocol.messages import Down, SetAside, Up, Welcome
+from laconic.protocol.messages import Down, Leave, SetAside, Up, Welcome
 from laconic.protocol.outcome import Outcome
 from laconic.protocol.session import ClientState
 from laconic.protocol.vetting import Vetted
 from laconic.runtimes.service import methods
-from laconic.runtimes.service.background import background, heeded
+from laconic.runtimes.service.background import FORKED, background, heeded
+from laconic.runtimes.service.diary import Entry
 from laconic.runtimes.service.joining import Joining
 from laconic.runtimes.service.packages import grpc
 from laconic.runtimes.service.traffic import Traffic
@@ -29,6 +31,9 @@ log = logging.getLogger("laconic.agent")
 LASTING = 5.0
 #: While somebody waits for the link it is tried again after so many seconds at most.
 SOON = 2.0
+#: A reason is cut to so many letters.
+MOST_REASON = 1000
+RAISE = "raise limits.message_bytes of the coordinator"
 _draw = secrets.SystemRandom()
 
 
@@ -42,12 +47,20 @@ class Owner(Protocol):
         """Let something happen to the client."""
         ...
 
+    def enter(self, event: Callable[[Client], Outcome[Up]]) -> Entry:
+        """Let a message happen to the client."""
+        ...
+
+    def go_on(self, entry: Entry) -> None:
+        """Do what a message leads to."""
+        ...
+
     def look(self, at: Callable[[Client], Any]) -> Any:
         """Something about the client at one moment."""
         ...
 
-    def vetted(self, message: Down) -> tuple[Down, Vetted | None]:
-        """A message, and what a check says of it."""
+    def read(self, data: bytes) -> tuple[Down, Vetted | None]:
+        """The message in these bytes, and what a check says of it."""
         ...
 
     def changed(self) -> None:
@@ -58,20 +71,27 @@ class Owner(Protocol):
 class Link:
     """One link, from its greeting to its end; what is put into it later is lost, as on any link that is down."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, codec: Codec) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, codec: Codec, *, too_large: Callable[[Link, str], None]
+    ) -> None:
         self.outbox: asyncio.Queue[tuple[Up, bytes] | None] = asyncio.Queue()
         self.ended: str | None = None  # why, once it is to end
         self.was_up = False  # whether the greeting was answered
         self.is_refused = False  # whether either side ended it on purpose
         self.put_in = self.taken_out = 0  # how many messages
-        self._loop, self._codec = loop, codec
+        self.is_giving_up = False  # whether a message could not be sent, and all but a farewell are lost after it
+        self.codec = codec  # by which messages are encoded, none larger than the other side takes
+        self._loop, self._too_large = loop, too_large
 
     def put(self, message: Up) -> None:
         """Send a message, after all that was put before; it is encoded here, in the thread that has just stored it."""
+        if self.is_giving_up and not isinstance(message, Leave):
+            return
         try:
-            data = self._codec.encode(message)
-        except LaconicError as error:  # it is too large: the agent goes on alone, and says why
-            self.end(str(error))
+            data = self.codec.encode(message)
+        except LaconicError as error:
+            self.is_giving_up = True
+            self._too_large(self, str(error))
             return
         self.put_in += 1  # by one thread at a time: the one that writes the diary
         self._loop.call_soon_threadsafe(self.outbox.put_nowait, (message, data))
@@ -87,13 +107,13 @@ class Linking:
 
     def __init__(self, owner: Owner, joining: Joining, *, codec: Codec) -> None:
         self.is_up = False
-        self.error: str | None = "no link was made yet"
         self._owner, self._joining, self._codec = owner, joining, codec
         self._link: Link | None = None
         self.is_resting = False  # whether it waits to be told to link again
         self._waiting, self._counting = 0, threading.Lock()  # how many wait for the link
         self._background = background()
         self._loop = self._background.loop
+        self.error: str | None = FORKED if self._background.is_forked else "no link was made yet"
         self._stopping = asyncio.Event()
         self._poked = asyncio.Event()
         self._task: Any = None
@@ -101,7 +121,9 @@ class Linking:
     # -- from other threads --------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to link."""
+        """Begin to link, where that is possible."""
+        if self._background.is_forked:
+            return
         self._task = self._background.start(self._run())
 
     def stop(self) -> None:
@@ -151,6 +173,26 @@ class Linking:
         if not self.is_resting:
             self._poked.set()
 
+    def _give_up(self, link: Link, reason: str) -> None:
+        """Leave, as a message that this agent must send is larger than the other side takes: linked again it would be.
+
+        It is called where records were just written, so another thread does it.
+        """
+        is_theirs = link.codec.most_bytes < self._codec.most_bytes
+        self._background.pool.submit(self._left, link, f"{reason}; {RAISE}" if is_theirs else reason)
+
+    def _left(self, link: Link, reason: str) -> None:
+        if self._link is not link:
+            return
+        # Before those who wait for a flush hear of the event: they may ask for a link at once.
+        told = f"{reason}; then call reconnect()"
+        self.is_resting, self.error = True, told
+        try:
+            self._owner.happen(lambda client: client.leave(reason[:MOST_REASON]))
+        except Exception as error:
+            log.warning("could not leave", extra={"agent": self._owner.name, "reason": str(error)})
+        link.end(told)
+
     def after(self, outcome: Outcome[Up]) -> None:
         """A client that gave up its link while that is up gets another."""
         link = self._link
@@ -162,11 +204,12 @@ class Linking:
     async def _run(self) -> None:
         pause = self._joining.first_wait
         while not self._stopping.is_set():
-            link, begun = Link(self._loop, self._codec), time.monotonic()
+            link, begun = Link(self._loop, self._codec, too_large=self._give_up), time.monotonic()
             try:
                 await self._once(link)
             except grpc.aio.AioRpcError as error:
                 link.ended = link.ended or self._explained(error)
+                link.is_refused = link.is_refused or error.code() is not grpc.StatusCode.UNAVAILABLE
             except (LaconicError, OSError) as error:
                 link.ended = link.ended or str(error)
             except Exception as error:  # the agent goes on alone, whatever this is
@@ -252,6 +295,9 @@ class Linking:
             await call.write(data)
 
     async def _read(self, call: Any, link: Link) -> None:
+        # It comes before all messages, so that nothing but the greeting is sent without it.
+        most = methods.told_most_bytes(await call.initial_metadata(), otherwise=self._codec.most_bytes)
+        link.codec = replace(self._codec, most_bytes=most)
         while True:
             data = await call.read()
             if data is grpc.aio.EOF:
@@ -260,11 +306,11 @@ class Linking:
                     link.ended = link.ended or details or code.name
                     link.is_refused = code is not grpc.StatusCode.UNAVAILABLE
                 return
-            await self._aside(self._take, data, link)
+            await self._loop.run_in_executor(self._background.hand, self._take, data, link)
 
     def _take(self, data: bytes, link: Link) -> None:
-        """Hand the client a message."""
-        message, vetted = self._owner.vetted(self._codec.decode(data))
+        """Hand the client a message, and do what work it asks for if that is quick."""
+        message, vetted = self._owner.read(data)
 
         def received(client: Client) -> Outcome[Up]:
             # This thread may be late: the client, which has greeted anew since, would take it for an answer to that.
@@ -274,18 +320,21 @@ class Linking:
         if isinstance(message, SetAside) and message.final and self._link is link:
             self.rest(f"{message.reason}; call reconnect() to take the place back")
         try:
-            outcome = self._owner.happen(received, lazy=True)
+            entry = self._owner.enter(received)
         except ProtocolError as error:
             link.is_refused = True
             raise LinkError(str(error)) from None
         finally:
             self._owner.traffic.record(message, direction="down", size=len(data))
-        if self._link is not link:
-            return
+        if self._link is link:
+            self._taken(message, entry.outcome, link)
+        self._owner.go_on(entry)
+
+    def _taken(self, message: Down, outcome: Outcome[Up], link: Link) -> None:
+        """The client has taken a message, or dropped it."""
         if isinstance(message, Welcome):
             self.is_up, self.error, link.was_up = True, None, True
             log.info("link up", extra={"agent": self._owner.name, "number": message.number})
-            self._owner.changed()
         if outcome.dropped:
             log.info("dropped", extra={"agent": self._owner.name, "reason": outcome.dropped})
         self.after(outcome)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -14,6 +15,8 @@ LINK, DESCRIBE = "Link", "Describe"
 HEALTH, CHECK, WATCH = "grpc.health.v1.Health", "Check", "Watch"
 #: The message of gRPC's health protocol, {status: SERVING} and {status: NOT_SERVING}.
 SERVING, NOT_SERVING = b"\x08\x01", b"\x08\x02"
+#: Under which name a coordinator says, at the beginning of a link, how many bytes of a message it takes.
+MOST_BYTES_KEY = "laconic-most-bytes"
 #: Beside a message gRPC needs a few bytes of its own.
 MARGIN = 1024
 
@@ -44,6 +47,12 @@ def described(data: bytes) -> Description:
             "run the same laconic on both"
         )
     return description
+
+
+def told_most_bytes(metadata: Iterable[tuple[str, str | bytes]] | None, *, otherwise: int) -> int:
+    """How many bytes of a message the other side takes, where it says so and it is less than ``otherwise``."""
+    said = next((value for key, value in metadata or () if key == MOST_BYTES_KEY), "")
+    return min(int(said), otherwise) if isinstance(said, str) and said.isdecimal() else otherwise
 
 
 def path(service: str, method: str) -> str:
