@@ -1,7 +1,8 @@
 # Needs Python 3.11 or newer, make, and a package registry. `make help` lists what there is.
 PYTHON  ?= python3
 VENV    ?= .venv
-WORKERS ?= 2
+# One more than the cores of a small machine, as some tests wait rather than compute.
+WORKERS ?= 3
 SCHEDULES ?= 10000
 # Empty, a new lock keeps the versions of the one before and adds only what is missing.
 UPGRADE ?= --upgrade
@@ -16,7 +17,12 @@ LOCKENV := .lockenv
 LOCKS   := dev docs
 DOCS    := .docsenv
 # One BLAS thread per process: workers do not fight over cores, and sums are added in one order.
-ONE_THREAD := MPLBACKEND=Agg OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1
+# Bytecode is kept, also where the environment says not to: tests start hundreds of processes, and each would compile laconic anew.
+ONE_THREAD := MPLBACKEND=Agg OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 VECLIB_MAXIMUM_THREADS=1 \
+  PYTHONDONTWRITEBYTECODE=
+
+# What is printed side by side comes in one piece a target, where make can do that.
+ONE_AT_A_TIME := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -36,7 +42,7 @@ $(VENV)/.locked: requirements/dev.txt
 	@$(PYTHON) -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit(f"laconic needs Python 3.11 or newer; $(PYTHON) is {v[0]}.{v[1]}. Try: make PYTHON=python3.12")'
 	@echo "Making $(VENV) from requirements/dev.txt; this takes a minute."
 	@$(PYTHON) -m venv --clear $(VENV)
-	@$(PIP) install -qq --require-hashes -r requirements/dev.txt
+	@$(PIP) install -qq --no-compile --require-hashes -r requirements/dev.txt
 	@touch $@
 
 $(VENV)/.installed: $(VENV)/.locked pyproject.toml
@@ -49,7 +55,10 @@ demo: venv ## compare the paper's algorithms; figure and table go to demo/
 	@rm -rf demo
 	$(BIN)/laconic $(DEMO)
 
-test: lint types layers tests ## everything CI checks
+# The browser comes over the network while packages are installed.
+test: ## everything CI checks
+	@$(MAKE) --no-print-directory -j 2 $(ONE_AT_A_TIME) browser types lint layers
+	@$(MAKE) --no-print-directory tests
 
 lint: venv ## style, with ruff
 	$(BIN)/ruff check

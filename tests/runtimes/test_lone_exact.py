@@ -44,7 +44,7 @@ def lone_algorithms(draw: st.DrawFn) -> Any:
     return DisKernelUCB(**how, D=D, wire=wire, together=False)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     algorithm=lone_algorithms(),
     problem=PROBLEMS,
