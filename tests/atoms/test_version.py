@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from laconic.atoms import Fallback, Reason, Recipe, Version, belief_of, build, weights_of
+from laconic.atoms import joint as joints
 from laconic.atoms.builder import mean_missed, select
+from laconic.atoms.joint import Joint
 from laconic.atoms.spanning import independent
 from laconic.atoms.weighing import DENSE_UP_TO, SINGLE, Weighing, largest_eigenvalue
 from laconic.atoms.whitened import Whitened
@@ -191,6 +193,23 @@ def test_in_whitened_coordinates_all_points_and_the_ridge_are_the_identity(name:
     gram = (A.T * white.reference.counts) @ A
     np.testing.assert_allclose(gram + white.ridge, np.eye(white.rank), atol=1e-8)
     assert white.d_eff == pytest.approx(np.trace(gram))
+
+
+def test_sums_of_kernel_values_give_the_joint_statistics_that_coordinates_of_every_point_give(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = log(400, dim=4, seed=3, distinct=300)
+    reference = referenced(Gaussian(gamma=0.5), data, tolerance=0.05)
+    rows = np.flatnonzero(reference.residual > 0.02)[:60]
+    K = reference.kernel(reference.points[rows], reference.points[rows])
+    found = []
+    for negligible in (np.inf, -1.0):  # by either way
+        monkeypatch.setattr(joints, "NEGLIGIBLE", negligible)
+        found.append(Joint.of(Whitened(reference=reference, lam=0.1), rows, K=K, spanning=independent(K)))
+    quick, careful = found
+    assert len(quick.root) == reference.rank + 60
+    np.testing.assert_allclose(quick.root, careful.root, atol=1e-7)
+    np.testing.assert_allclose(quick.moment, careful.moment, atol=1e-7)
 
 
 def test_a_step_leaves_weights_that_are_right_alone() -> None:
