@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import queue
 import re
+import signal
 import subprocess
+import sys
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -308,6 +311,26 @@ def test_top_shows_members_exchanges_and_bytes(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     for words in ("3 of 3 members present", "edge-1", "<b>a long</b>", "flushed", "raw sharing", "upload"):
         assert words in " ".join(done.output.split())
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has neither these signals nor such terminals")
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_top_that_is_told_to_end_leaves_the_terminal_as_it_was_and_exits_with_0(kind: int, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from laconic.cli import main; main()", "top", "--every", "0.1"]
+    ours, theirs = os.openpty()
+    with federation(LACONIC, tmp_path, names=NAMES) as (there, _), os.fdopen(ours, "rb", buffering=0) as screen:
+        process = subprocess.Popen([*command, there.http_address], stdout=theirs, env={**os.environ, "TERM": "xterm"})
+        os.close(theirs)
+        seen = b""
+        while b"members present" not in seen:
+            seen += screen.read(4096)
+        process.send_signal(kind)
+        with suppress(OSError):  # as a terminal says that nobody writes to it any more
+            while more := screen.read(4096):
+                seen += more
+        assert process.wait(60) == 0
+    assert seen.count(b"\x1b[?1049h") == seen.count(b"\x1b[?1049l") == 1
+    assert seen.rindex(b"\x1b[?25h") > seen.rindex(b"\x1b[?25l")
 
 
 def test_top_says_that_nobody_answers() -> None:

@@ -33,8 +33,7 @@ def agent(
     require_one_of("--log", log, choices=("debug", "info", "warning", "error"))
     settings = read_agent(file)
     log_to_stderr(log)
-    ends = heard(signal.SIGTERM, signal.SIGINT)
-    with settings.join() as one, settings.sidecar(one) as there:
+    with heard(signal.SIGTERM, signal.SIGINT) as signals, settings.join() as one, settings.sidecar(one) as there:
         where: dict[str, Any] = {"listen": there.address, "name": one.name}
         typer.echo(as_json(where, indent=None))
-        next(ends)
+        signals.next()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from laconic.cli.options import named
-from laconic.cli.signals import heard
+from laconic.cli.signals import Signals, heard
 
 if TYPE_CHECKING:
     from laconic.cli.federation import Federation
@@ -36,17 +35,18 @@ def serve(
     require_one_of("--log", log, choices=("debug", "info", "warning", "error"))
     settings = read_federation(file)
     log_to_stderr(log)
-    _run(settings, file, heard(signal.SIGTERM, signal.SIGINT, signal.SIGHUP))
+    with heard(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        _run(settings, file, signals)
 
 
-def _run(settings: Federation, file: Path, signals: Iterator[int]) -> None:
+def _run(settings: Federation, file: Path, signals: Signals) -> None:
     from laconic.cli.display import as_json
 
     coordinator = settings.coordinator()
     with coordinator:
         where: dict[str, Any] = {"address": coordinator.address, "http": coordinator.http_address or None}
         typer.echo(as_json(where, indent=None))
-        while next(signals) == signal.SIGHUP:
+        while signals.next() == signal.SIGHUP:
             _reload(coordinator, file)
 
 

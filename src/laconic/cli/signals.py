@@ -4,23 +4,38 @@ from __future__ import annotations
 
 import queue
 import signal
+import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 
 #: So often the main thread looks up. Python handles signals there alone, and one that the system has given to another
 #: thread, as it may, wakes nobody.
 SECONDS = 0.5
 
 
-def heard(*kinds: int) -> Iterator[int]:
-    """Hear signals of these kinds from now on; each comes in its turn to whoever iterates in the main thread."""
-    came: queue.SimpleQueue[int] = queue.SimpleQueue()
+class Signals:
+    """Signals that came and were not waited for yet."""
+
+    def __init__(self) -> None:
+        self.came: queue.SimpleQueue[int] = queue.SimpleQueue()
+
+    def next(self, seconds: float = float("inf")) -> int | None:
+        """The next signal, waited for in the main thread; None where none comes within so many seconds."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            with suppress(queue.Empty):
+                return self.came.get(timeout=min(left, SECONDS))
+        return None
+
+
+@contextmanager
+def heard(*kinds: int) -> Iterator[Signals]:
+    """Hear signals of these kinds until the command ends, which those that still come then do not disturb."""
+    signals = Signals()
     for kind in kinds:
-        signal.signal(kind, lambda number, _: came.put(number))
-    return _coming(came)
-
-
-def _coming(came: queue.SimpleQueue[int]) -> Iterator[int]:
-    while True:
-        with suppress(queue.Empty):
-            yield came.get(timeout=SECONDS)
+        signal.signal(kind, lambda number, _: signals.came.put(number))
+    try:
+        yield signals
+    finally:
+        for kind in kinds:  # Python takes back its own handlers while it ends, and a second signal would end it at once
+            signal.signal(kind, signal.SIG_IGN)

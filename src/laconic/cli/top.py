@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from laconic.cli.options import number
+from laconic.cli.signals import heard
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -28,6 +30,7 @@ def top(
 ) -> None:
     """Watch a federation: members, exchanges and why, bytes, rewards and last errors, until Ctrl-C.
 
+    Where it is not shown in a terminal, it is shown once.
     The coordinator shows the same as a page at its HTTP address.
     """
     from rich.console import Console
@@ -41,9 +44,11 @@ def top(
     if once or not sys.stdout.isatty():
         console.print(shown(found))
         return
-    with Live(shown(found), console=console, screen=True, auto_refresh=False) as live:
-        while True:
-            time.sleep(every)
+    with (
+        heard(signal.SIGTERM, signal.SIGINT) as signals,
+        Live(shown(found), console=console, screen=True, auto_refresh=False) as live,
+    ):
+        while signals.next(every) is None:
             live.update(_now(address, found), refresh=True)
 
 

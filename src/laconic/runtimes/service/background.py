@@ -49,10 +49,10 @@ class Background:
     process: int
     is_forked: bool
 
-    def require_links(self) -> None:
-        """Refuse links in a process that was forked from one with a background."""
+    def require_links(self, otherwise: str = "") -> None:
+        """Refuse links in a process that was forked from one with a background, and say what to do ``otherwise``."""
         if self.is_forked:
-            raise LinkError(FORKED)
+            raise LinkError(f"{FORKED}; {otherwise}" if otherwise else FORKED)
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine there, and wait for what it comes to."""

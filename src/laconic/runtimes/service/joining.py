@@ -47,7 +47,7 @@ class Joining:
 
 def described_plan(joining: Joining, *, wait: float) -> bytes:
     """What the coordinator says about its algorithm, as a state file notes it."""
-    background().require_links()
+    background().require_links("give algorithm and dim to begin without one")
     described = methods.described(background().run(_described(joining, wait)))
     return msgspec.json.encode({"algorithm": described.algorithm, "dim": described.dim})
 
