@@ -4,13 +4,16 @@ import asyncio
 import os
 import resource
 import signal
+import socket
 import sqlite3
 import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +30,11 @@ from laconic.protocol.records import Finished
 from laconic.protocol.roster import Patience
 from laconic.protocol.session import Wants
 from laconic.runtimes.service import agent as agents
+from laconic.runtimes.service import linking as linkings
 from laconic.runtimes.service import store as stores
 from laconic.runtimes.service.background import background
 from laconic.runtimes.service.coordinator import Coordinator
+from laconic.runtimes.service.joining import Joining
 from laconic.runtimes.service.linking import Link, Linking
 from tests.service.settling import is_flushed, serving, settle, until
 
@@ -293,6 +298,41 @@ def test_grpc_begins_no_threads_in_a_fork_of_an_agent_and_who_joins_there_is_tol
     assert ended == ["ended 0"]
 
 
+HELD = """
+import os, signal, sys, threading
+from laconic import Agent, Coordinator, DisLinUCB, Serving
+from laconic.errors import StateInUse
+
+plan, folder, code = DisLinUCB(D=2.0).plan(2), sys.argv[1], 1
+serving = Serving(bind="127.0.0.1:0", insecure=True)
+with Coordinator(plan, state=f"{folder}/c.db", serving=serving) as there:
+    how = dict(insecure=True, algorithm=DisLinUCB(D=2.0), dim=2)
+    with Agent.join(there.address, name="a", state=f"{folder}/a.db", **how) as agent:
+        with agent._diary._brief:  # as if another thread chose just now
+            child = os.fork()
+        if child == 0:
+            signal.alarm(60)  # ends a child that hangs
+            for asked in (lambda: agent.status(), lambda: agent.pending, agent.leave):
+                try:
+                    asked()
+                except StateInUse:
+                    print("refused", flush=True)
+            code = 0
+        else:
+            code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+            agent.flush()
+sys.exit(code)
+"""
+
+
+def test_a_fork_asks_nothing_of_its_parents_agent_and_leaves_its_parents_coordinator_alone(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", HELD, str(tmp_path)], capture_output=True, text=True, timeout=120
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.split() == ["refused"] * 3
+
+
 # -- durability --------------------------------------------------------------------------------------------------------
 
 
@@ -533,6 +573,36 @@ def test_a_flush_waits_for_no_long_pause_between_links(tmp_path: Path) -> None:
         with coordinator(tmp_path, bind=there.address):
             agent.flush()
             assert agent.status().covered == 3
+
+
+@pytest.fixture
+def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The address of somebody who takes connections and says nothing, whom agents would wait for for an hour."""
+    monkeypatch.setattr(linkings, "ANSWER", 3600.0)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield f"127.0.0.1:{listening.getsockname()[1]}"
+
+
+def test_an_agent_that_waits_for_an_answer_closes_and_leaves_at_once(silent: str, tmp_path: Path) -> None:
+    state = tmp_path / "a.db"
+    with Agent.join(silent, name="a", state=state, insecure=True, algorithm=DisKernelUCB(), dim=2) as agent:
+        agent.leave()
+        until(lambda: agent._link._link is None and "left" in str(agent.status().link_error))
+        with pytest.raises(LinkError, match="none is tried"):
+            agent.flush()
+        agent.reconnect()  # it is closed while it waits again
+
+
+def test_who_comes_back_is_linked_as_soon_as_the_link_before_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agents, "Joining", partial(Joining, first_wait=3600.0, longest_wait=3600.0))
+    with coordinator(tmp_path) as there, joined(there, tmp_path) as agent:
+        for _ in range(5):
+            until(lambda: agent.status().linked)
+            agent.leave()
+            agent.reconnect()
+            until(lambda: agent.status().linked and not agent._link.is_resting)
 
 
 def test_who_leaves_while_the_coordinator_is_away_does_not_come_back_by_itself(tmp_path: Path) -> None:

@@ -313,7 +313,12 @@ class Agent:
 
     @property
     def pending(self) -> dict[str, float]:
-        """Decisions that wait for their reward, by id, and how many seconds they have."""
+        """Decisions that wait for their reward, by id, and how many seconds they have.
+
+        Raises:
+            StateInUse: This process was forked from the one that joined.
+        """
+        self._require_here()
         waiting = self._diary.look(lambda client: list(client.learner.pending))
         now = time.monotonic()
         return {each: now - self._made.get(each, now) for each in waiting}
@@ -340,6 +345,8 @@ class Agent:
         if not self.plan.exchanges:
             return
         background().require_links()
+        if self._link.is_resting:
+            raise self._unlinked("there is no link, and none is tried")
         with self._link.hurried():
             self._flush(until)
 
@@ -364,7 +371,12 @@ class Agent:
             raise self._unlinked(UNANSWERED) from None  # somebody has left just now
 
     def status(self) -> Status:
-        """How this agent stands."""
+        """How this agent stands.
+
+        Raises:
+            StateInUse: This process was forked from the one that joined.
+        """
+        self._require_here()
         sent, received = self.traffic.of("up"), self.traffic.of("down")
 
         def seen(client: Client) -> Status:
@@ -412,9 +424,8 @@ class Agent:
             StateInUse: This process was forked from the one that joined.
         """
         self._require_open()
-        if not self._diary.look(_is_outside):
-            self._diary.happen(lambda client: client.leave())
-        self._link.rest("this agent left")
+        self._diary.happen(lambda client: Outcome() if _is_outside(client) else client.leave())
+        self._link.rest("this agent left; call reconnect() to come back")
 
     def close(self) -> None:
         """End the link, write what waits and let go of the state file; a second call does nothing.
@@ -623,6 +634,10 @@ class Agent:
     def _require_open(self) -> None:
         if self._closed.is_set():
             raise StateError("this agent was closed; join again")
+        self._require_here()
+
+    def _require_here(self) -> None:
+        """Refuse a forked process, where locks may be held by threads that it has not."""
         self._diary.store.require_held()
 
 

@@ -240,6 +240,9 @@ class Coordinator:
         if self._stopped:
             return
         self._stopped = True
+        if not self.desk.store.is_held:  # a forked process has neither the links nor the threads to wait for
+            self.desk.store.close()
+            return
         self._background.run(self._stop(grace))
         self.desk.stop()
         self._works.shutdown(wait=False, cancel_futures=True)

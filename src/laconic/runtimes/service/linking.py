@@ -31,6 +31,8 @@ log = logging.getLogger("laconic.agent")
 LASTING = 5.0
 #: While somebody waits for the link it is tried again after so many seconds at most.
 SOON = 2.0
+#: So many seconds are waited for the other side to answer at all.
+ANSWER = 20.0
 #: A reason is cut to so many letters.
 MOST_REASON = 1000
 RAISE = "raise limits.message_bytes of the coordinator"
@@ -116,6 +118,8 @@ class Linking:
         self.error: str | None = FORKED if self._background.is_forked else "no link was made yet"
         self._stopping = asyncio.Event()
         self._poked = asyncio.Event()
+        self._unwanted = asyncio.Event()  # set where a link that is being made is not wanted any more
+        self._is_asked = False  # whether somebody has asked for a link since the last was tried
         self._task: Any = None
 
     # -- from other threads --------------------------------------------------------------------------------------
@@ -135,6 +139,7 @@ class Linking:
     def _stop(self) -> None:
         self._stopping.set()
         self._poked.set()
+        self._unwanted.set()
         if self._link is not None:
             self._link.end("this agent is closed")
 
@@ -151,10 +156,13 @@ class Linking:
         if link is not None:
             link.end(reason)
         self.error = reason
+        self._loop.call_soon_threadsafe(self._unwanted.set)
 
     def again(self) -> None:
-        """Link again now."""
-        self.is_resting = False
+        """Link again now, or as soon as the last link is over."""
+        self.is_resting, self._is_asked = False, True
+        if self._background.is_forked:
+            self.error = FORKED
         self._loop.call_soon_threadsafe(self._poked.set)
 
     @contextmanager
@@ -218,7 +226,7 @@ class Linking:
             await self._over(link)
             if self._stopping.is_set():
                 return
-            was_good = link.was_up and (not link.is_refused or time.monotonic() - begun > LASTING)
+            was_good = self._is_asked or (link.was_up and (not link.is_refused or time.monotonic() - begun > LASTING))
             pause = self._joining.first_wait if was_good else min(2 * pause, self._joining.longest_wait)
             await self._sleep(pause)
 
@@ -249,22 +257,24 @@ class Linking:
         is_over = False
         while not is_over:
             self._poked.clear()
-            if self._stopping.is_set():
-                return
+            if self._stopping.is_set() or self._is_asked:
+                break
             longest = min(pause, SOON) if self._waiting else pause
             seconds = None if self.is_resting else longest * _draw.uniform(0.5, 1.0)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._poked.wait(), seconds)
             is_over = not self.is_resting  # it may have been told to rest meanwhile
+        self._is_asked = False
 
     async def _once(self, link: Link) -> None:
         """A link from its beginning to its end."""
         async with self._joining.channel() as channel:
             method = channel.stream_stream(methods.path(methods.SERVICE, methods.LINK))
             call = method(metadata=(("laconic-name", _ascii(self._owner.name)),))
-            await asyncio.wait_for(call.wait_for_connection(), 20.0)
+            await self._connected(call)
             self._link = link
-            if self._stopping.is_set():
+            if self._is_unwanted:
+                link.ended = self.error  # why it is not
                 return
             await self._aside(self._owner.happen, _greeted, linked=lambda: link)
             reading = heeded(asyncio.create_task(self._read(call, link)))
@@ -280,6 +290,27 @@ class Linking:
                 writing.cancel()
                 call.cancel()
 
+    @property
+    def _is_unwanted(self) -> bool:
+        return self._stopping.is_set() or self.is_resting
+
+    async def _connected(self, call: Any) -> None:
+        """Wait until the other side answers, or nobody wants it any more."""
+        self._unwanted.clear()
+        if self._is_unwanted:
+            return
+        connecting = heeded(asyncio.create_task(call.wait_for_connection()))
+        ending = asyncio.create_task(self._unwanted.wait())
+        try:
+            done, _ = await asyncio.wait({connecting, ending}, timeout=ANSWER, return_when=asyncio.FIRST_COMPLETED)
+            if connecting in done:
+                connecting.result()
+            elif not done:
+                raise LinkError(f"whoever is at {self._joining.address} says nothing for {ANSWER:g} seconds")
+        finally:
+            connecting.cancel()
+            ending.cancel()
+
     async def _aside(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Call what may be slow, in another thread."""
         return await self._loop.run_in_executor(self._background.pool, lambda: call(*arguments, **options))
@@ -292,7 +323,10 @@ class Linking:
             message, data = item
             self._owner.traffic.record(message, direction="up", size=len(data))
             link.taken_out += 1
-            await call.write(data)
+            try:
+                await call.write(data)
+            except asyncio.InvalidStateError:  # as gRPC says of a stream that has ended
+                raise LinkError("the link broke while a message was sent") from None
 
     async def _read(self, call: Any, link: Link) -> None:
         # It comes before all messages, so that nothing but the greeting is sent without it.
