@@ -56,7 +56,9 @@ def _changed(node: Node, key: object, entry: tuple[int, Any] | None, depth: int 
         return (*node[:at], _changed(node[at], key, entry, depth + 1), *node[at + 1 :])
     if entry is not None:
         return _grown({**node, key: entry}, depth)
-    return {other: kept for other, kept in node.items() if other != key}
+    fewer = node.copy()
+    fewer.pop(key, None)
+    return fewer
 
 
 def _entries(node: Node) -> Iterator[tuple[int, Any]]:
