@@ -117,8 +117,7 @@ class Library:
             return self
         numbers = self.table.added(keys(X))
         largest = -1 if self.size == 0 else int((self.numbers if self.order is None else self.order.numbers)[-1])
-        are_later = min(numbers) > largest  # as those of points that nobody knew
-        if not are_later:
+        if min(numbers) <= largest:  # else nobody knew them
             several = np.array(numbers, dtype=np.int64)
             numbers = several[self.places_of(several) < 0].tolist()
         if not numbers:
