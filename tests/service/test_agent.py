@@ -32,7 +32,6 @@ from laconic.protocol.session import Wants
 from laconic.runtimes.service import agent as agents
 from laconic.runtimes.service import linking as linkings
 from laconic.runtimes.service import store as stores
-from laconic.runtimes.service.background import background
 from laconic.runtimes.service.coordinator import Coordinator
 from laconic.runtimes.service.joining import Joining
 from laconic.runtimes.service.linking import Link, Linking
@@ -153,7 +152,7 @@ def test_many_threads_use_one_agent(tmp_path: Path) -> None:
 def test_decisions_older_than_a_stated_time_are_forgotten_and_counted(tmp_path: Path) -> None:
     with lonely(tmp_path, forget_after=1000.0) as agent:
         old, new = agent.choose(ARMS), agent.choose(ARMS)
-        agent._made[old.id] -= 2000.0
+        agent._ages._made[old.id] -= 2000.0
     with lonely(tmp_path, forget_after=1000.0) as agent:  # a restart does not make it younger
         assert agent.forget_old() == 1
         assert agent.status().forgotten == 1
@@ -372,7 +371,7 @@ def test_choose_waits_neither_for_the_disk_nor_for_work_under_way(tmp_path: Path
             begun.set()
             over.wait(60)
 
-        background().works.submit(agent._work, (Work(object(), slow),))
+        agent._worker.begin((Work(object(), slow),))
         begun.wait(60)
         with agent._diary._disk:  # as if a commit took forever
             assert agent.choose(ARMS).arm in range(3)
@@ -715,7 +714,7 @@ def test_work_whose_result_could_not_be_stored_is_done_again_and_flushes_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with coordinator(tmp_path) as there, joined(there, tmp_path) as agent:
-        append, hand_back, refused = agent._diary.store.append, agent._hand_back, threading.Event()
+        append, hand_back, refused = agent._diary.store.append, agent._worker._hand_back, threading.Event()
 
         def full_once(records: list[Any], **options: Any) -> None:
             is_adopted = agent.status().covered == 3 and any(isinstance(each, Finished) for each in records)
@@ -736,7 +735,7 @@ def test_work_whose_result_could_not_be_stored_is_done_again_and_flushes_go_on(
             return False
 
         monkeypatch.setattr(agent._diary.store, "append", full_once)
-        monkeypatch.setattr(agent, "_hand_back", late)
+        monkeypatch.setattr(agent._worker, "_hand_back", late)
         agent.learn(ARMS, [1.0, 2.0, 3.0])
         agent.flush()
         assert refused.wait(60.0)

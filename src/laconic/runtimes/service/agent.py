@@ -4,42 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import msgspec
 from numpy.typing import ArrayLike
 
-from laconic import registry
-from laconic.algorithms import Algorithm, require_algorithm
+from laconic.algorithms import Algorithm
 from laconic.checks import require_at_least, require_name, require_number, require_positive, require_whole
-from laconic.errors import InputError, LaconicError, LinkError, LocalProtocolError, StateError
+from laconic.errors import InputError, LinkError, LocalProtocolError, StateError
 from laconic.protocol.client import Client
 from laconic.protocol.codec import Codec
 from laconic.protocol.learner import Decision
 from laconic.protocol.messages import Down, Label, Up
-from laconic.protocol.outcome import Outcome, Work
+from laconic.protocol.outcome import Outcome
 from laconic.protocol.plan import Plan
 from laconic.protocol.restoring import restore_client
 from laconic.protocol.session import ClientState, Wants
 from laconic.protocol.vetting import Vetted
+from laconic.runtimes.service.ages import Ages
 from laconic.runtimes.service.authority import require_own
 from laconic.runtimes.service.background import background
 from laconic.runtimes.service.diary import Diary, Entry
-from laconic.runtimes.service.joining import Joining, described_plan
+from laconic.runtimes.service.joining import TABLE, Joining, found_plan
 from laconic.runtimes.service.linking import Linking
 from laconic.runtimes.service.security import TLS, require_address
 from laconic.runtimes.service.store import Store
 from laconic.runtimes.service.traffic import Traffic
+from laconic.runtimes.service.worker import Worker
 
 log = logging.getLogger("laconic.agent")
 WEEK = 7 * 24 * 3600.0
@@ -48,8 +46,8 @@ PAUSE, LOOK = 0.25, 30.0
 #: After so many seconds a flush is asked for again, if nobody knows that it is wanted.
 ASK_AGAIN = 2.0
 UNANSWERED = "the flush was not answered"
-#: Work that took fewer seconds than this is done next time by the thread that takes messages.
-QUICK = 0.01
+#: Under which name a state file notes when decisions were made.
+TIMES = "decisions"
 
 
 @dataclass(frozen=True)
@@ -131,20 +129,18 @@ class Agent:
         self.traffic = Traffic(plan)
         self.forgotten = 0
         self._group, self._forget_after = group_commit, forget_after
-        self._working, self._counting = 0, threading.Lock()
-        self._took: dict[type, float] = {}  # how long work took last, by what it was for
         self._changed = threading.Condition()
         self._closed = threading.Event()
         self._seen: tuple[ClientState, Wants, Label] | None = None  # what those who wait were told of last
         client, first = _restored(plan, store, name=joining.name, seed=seed)
-        self._made = _times(store, client)  # by a clock that nobody sets, so that none grows old by that
-        self._noted: tuple[dict[str, float], int] = ({}, 0)
+        self._ages = Ages(store.about(TIMES), waiting=client.learner.pending)
         self._diary = Diary(client, store, perform=self._perform, log_decisions=log_decisions)
+        self._worker = Worker(self.name, self._diary, self._share, told=self._handed_back, closed=self._closed)
         self._link = Linking(self, joining, codec=Codec(plan))
         if client.state not in (ClientState.OUTSIDE, ClientState.AWAY):
             self._diary.happen(lambda each: each.lose())
         if first.compute:
-            background().works.submit(self._work, first.compute)
+            self._worker.begin(first.compute)
         self._keeper = threading.Thread(target=self._keep_house, name=f"laconic-{self.name}", daemon=True)
 
     @classmethod
@@ -213,7 +209,7 @@ class Agent:
             require_own(name, certificate, path=tls.certificate)
         address = require_address("address", address, insecure=insecure)
         joining = Joining(address=address, name=name, tls=tls)
-        plan, table = _plan(joining, algorithm=algorithm, dim=dim, state=state, wait=wait)
+        plan, table = found_plan(joining, algorithm=algorithm, dim=dim, state=state, wait=wait)
         store = Store(state, role="agent", name=name, plan=plan)
         try:
             if table and store.about(TABLE) is None:
@@ -272,7 +268,7 @@ class Agent:
         self._require_open()
         options = {} if ids is None else {"ids": ids}
         decision = self._diary.choose(arms, **options)
-        self._made[decision.id] = time.monotonic()
+        self._ages.begin(decision.id)
         return decision
 
     def observe(self, decision: Decision | str, reward: float) -> None:
@@ -290,7 +286,7 @@ class Agent:
             StateInUse: This process was forked from the one that joined.
         """
         self._learn(lambda client: client.observe(decision, reward))
-        self._made.pop(decision if isinstance(decision, str) else decision.id, None)
+        self._ages.end(decision if isinstance(decision, str) else decision.id)
 
     def learn(self, points: ArrayLike, rewards: ArrayLike) -> None:
         """Learn rewards of points that were observed elsewhere, all of them or none, durably as `observe` does.
@@ -319,9 +315,7 @@ class Agent:
             StateInUse: This process was forked from the one that joined.
         """
         self._require_here()
-        waiting = self._diary.look(lambda client: list(client.learner.pending))
-        now = time.monotonic()
-        return {each: now - self._made.get(each, now) for each in waiting}
+        return self._ages.of(self._waiting())
 
     def flush(self, timeout: float = 30.0) -> None:
         """Share all observations now, and wait until the coordinator has answered with what others have.
@@ -393,7 +387,7 @@ class Agent:
                 forgotten=self.forgotten,
                 epoch=session.held.number,
                 clients=session.clients,
-                working=self._working > 0 or session.owed is not None,
+                working=self._worker.is_busy or session.owed is not None,
                 unsent=self._link.unsent,
                 messages_sent=sent.messages,
                 messages_received=received.messages,
@@ -460,33 +454,7 @@ class Agent:
     def go_on(self, entry: Entry) -> None:
         """Do here what work a message asks for, if it is quick; others do what takes long or waits for a disk."""
         self.changed()
-        if not entry.performed:
-            self._count(1)
-            background().pool.submit(self._settle, entry)
-            return
-        works = entry.outcome.compute
-        while works and self._are_quick(works):
-            works = self._step(works)
-        if works:
-            background().works.submit(self._work, works)
-
-    def _are_quick(self, works: tuple[Work, ...]) -> bool:
-        return all(self._took.get(type(work.of), math.inf) < QUICK for work in works)
-
-    def _settle(self, entry: Entry) -> None:
-        try:
-            self._diary.settle(entry)
-        except Exception as error:
-            if not isinstance(error, StateError):
-                log.exception("what a message led to could not be stored", extra={"agent": self.name})
-            if entry.link is not None:
-                entry.link.end(str(error))
-        finally:
-            self._count(-1)
-
-    def _count(self, more: int) -> None:
-        with self._counting:
-            self._working += more
+        self._worker.go_on(entry)
 
     def look(self, at: Callable[[Client], Any]) -> Any:
         """Something about the client at one moment."""
@@ -522,69 +490,12 @@ class Agent:
             for message in entry.outcome.send:
                 entry.link.put(message)
         if entry.outcome.compute:
-            background().works.submit(self._work, entry.outcome.compute)
+            self._worker.begin(entry.outcome.compute)
         self.changed()
 
-    def _work(self, works: tuple[Work, ...]) -> None:
-        """Do work, and the work that it leads to at once."""
-        while works:
-            works = self._step(works)
-
-    def _step(self, works: tuple[Work, ...]) -> tuple[Work, ...]:
-        """Do work; the work that it leads to."""
-        self._count(len(works))
-        return tuple(more for work in works for more in self._hand_back(work, self._result(work)))
-
-    def _result(self, work: Work) -> Any:
-        """What work comes to, or what went wrong: it must come back, or the exchange that it is for never ends."""
-        begun, charged = time.thread_time(), self._share.charged
-        try:
-            return work.result(self._share)
-        except LaconicError as error:
-            return error
-        except Exception as error:
-            log.exception("work failed", extra={"agent": self.name})
-            return LinkError(f"{type(error).__name__}: {error}")
-        finally:
-            # What another agent has built counts as well: next time it may be this one that builds.
-            built = self._share.charged - charged
-            self._took[type(work.of)] = max(time.thread_time() - begun, built)
-
-    def _hand_back(self, work: Work, result: Any) -> tuple[Work, ...]:
-        """Hand back what came of work, and give the work that it leads to at once."""
-        if self._closed.is_set():
-            return self._handed_back(Outcome())
-        try:
-            entry = self._diary.enter(lambda client: client.done(work, result))
-        except Exception as error:  # nobody foresaw it; the client is as it was, and hears that the work failed
-            log.exception("what came of work could not be taken", extra={"agent": self.name})
-            if isinstance(result, Exception):
-                return self._handed_back(Outcome())
-            return self._hand_back(work, LinkError(f"{type(error).__name__}: {error}"))
-        if entry.performed:
-            return self._handed_back(entry.outcome)
-        background().pool.submit(self._settle_work, entry, work, result)
-        return ()
-
-    def _settle_work(self, entry: Entry, work: Work, result: Any) -> None:
-        """Wait until what came of work is stored; while it cannot be, it is handed back again."""
-        try:
-            self._diary.settle(entry)
-        except StateError as error:
-            log.error("what came of work could not be stored", extra={"agent": self.name, "reason": str(error)})
-            self._closed.wait(1.0)
-            self._work(self._hand_back(work, result))
-        except Exception as error:  # nobody foresaw it
-            log.exception("what came of work could not be stored", extra={"agent": self.name})
-            self._handed_back(Outcome(dropped=f"{type(error).__name__}: {error}"))
-        else:
-            self._handed_back(Outcome(dropped=entry.outcome.dropped))
-
-    def _handed_back(self, outcome: Outcome[Up]) -> tuple[Work, ...]:
-        self._count(-1)
+    def _handed_back(self, outcome: Outcome[Up]) -> None:
         self._link.after(outcome)
         self.changed()
-        return outcome.compute
 
     def _keep_house(self) -> None:
         """Write what waits, compact what is long, forget what is old."""
@@ -611,17 +522,16 @@ class Agent:
                 self.forgotten += 1
             except InputError:  # its reward came just now
                 pass
-            self._made.pop(name, None)
+            self._ages.end(name)
         return len(old)
 
     def _note_times(self) -> None:
         """Note when decisions that wait were made, so that a restart does not make them younger."""
-        pending = self._diary.look(lambda client: list(client.learner.pending))
-        made = {name: self._made[name] for name in pending if name in self._made}
-        ahead = time.time() - time.monotonic()  # the time of day, which another process knows too
-        if (made, round(ahead)) != self._noted:
-            self._diary.note(TIMES, msgspec.json.encode({name: at + ahead for name, at in made.items()}))
-            self._noted = (made, round(ahead))
+        self._ages.note(self._waiting(), write=partial(self._diary.note, TIMES))
+
+    def _waiting(self) -> list[str]:
+        """The decisions that wait for their reward."""
+        return list(self._diary.look(lambda client: list(client.learner.pending)))
 
     def _await(self, holds: Callable[[Client], bool], until: float, otherwise: str) -> None:
         if not self.comes(holds, by=until):
@@ -641,10 +551,6 @@ class Agent:
         self._diary.store.require_held()
 
 
-#: Under which names a state file notes the table of the algorithm, and when decisions were made.
-TABLE, TIMES = "algorithm", "decisions"
-
-
 def _is_flushed(client: Client) -> bool:
     return not client.session.flushing
 
@@ -658,41 +564,6 @@ def _check_times(group_commit: float, forget_after: float) -> None:
     require_positive("forget_after", forget_after)
 
 
-def _plan(
-    joining: Joining, *, algorithm: Algorithm | None, dim: int | None, state: str | os.PathLike[str], wait: float
-) -> tuple[Plan, bytes]:
-    """The plan, and the table that it was made from where an agent was told one."""
-    if (algorithm is None) is not (dim is None):
-        raise InputError("algorithm and dim are given together, or neither of them to ask the coordinator")
-    if algorithm is not None and dim is not None:
-        require_whole("dim", dim, least=1)
-        return require_algorithm(algorithm).plan(dim), b""
-    table = _noted_table(state, joining.name) or described_plan(joining, wait=wait)
-    known = msgspec.json.decode(table, type=_Table)
-    if not known.algorithm:
-        raise LinkError("the coordinator's algorithm has no table; give algorithm and dim here as there")
-    return registry.algorithm_from(known.algorithm).plan(known.dim), table
-
-
-class _Table(msgspec.Struct, frozen=True):
-    """What an agent was told of its plan."""
-
-    algorithm: dict[str, Any]
-    dim: int
-
-
-def _noted_table(state: str | os.PathLike[str], name: str) -> bytes | None:
-    """What the state file of an agent that has started before says."""
-    path = Path(state)
-    if not path.is_file() or path.stat().st_size == 0:
-        return None
-    store = Store(state, role="agent", name=name)
-    try:
-        return store.about(TABLE)
-    finally:
-        store.close()
-
-
 def _restored(plan: Plan, store: Store, *, name: str, seed: int) -> tuple[Client, Outcome[Up]]:
     """The client of a store; the first time, one without observations."""
     start = secrets.randbits(40)
@@ -701,14 +572,3 @@ def _restored(plan: Plan, store: Store, *, name: str, seed: int) -> tuple[Client
     client, outcome = restore_client(store.records(), plan=plan, start=start)
     store.append(outcome.keep)
     return client, outcome
-
-
-def _times(store: Store, client: Client) -> dict[str, float]:
-    """When decisions that wait were made; those of which that is not known count from now."""
-    try:
-        noted: Mapping[str, float] = msgspec.json.decode(store.about(TIMES) or b"{}", type=dict[str, float])
-    except msgspec.MsgspecError:
-        noted = {}
-    now = time.time()
-    ages = {name: max(0.0, now - noted.get(name, now)) for name in client.learner.pending}
-    return {name: time.monotonic() - age for name, age in ages.items()}

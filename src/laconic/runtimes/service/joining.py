@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from laconic.errors import LinkError
+from laconic import registry
+from laconic.algorithms import Algorithm, require_algorithm
+from laconic.checks import require_whole
+from laconic.errors import InputError, LinkError
 from laconic.protocol.codec import MOST_BYTES
+from laconic.protocol.plan import Plan
 from laconic.runtimes.service import methods
 from laconic.runtimes.service.authority import doubts
 from laconic.runtimes.service.background import background
 from laconic.runtimes.service.packages import grpc
 from laconic.runtimes.service.security import TLS, channel_credentials
+from laconic.runtimes.service.store import Store
+
+#: Under which name a state file notes the table of the algorithm.
+TABLE = "algorithm"
 
 
 @dataclass(frozen=True)
@@ -45,7 +56,42 @@ class Joining:
         return said if why is None else f"{said}; {why}"
 
 
-def described_plan(joining: Joining, *, wait: float) -> bytes:
+def found_plan(
+    joining: Joining, *, algorithm: Algorithm | None, dim: int | None, state: str | os.PathLike[str], wait: float
+) -> tuple[Plan, bytes]:
+    """The plan, and the table that it was made from where an agent was told one."""
+    if (algorithm is None) is not (dim is None):
+        raise InputError("algorithm and dim are given together, or neither of them to ask the coordinator")
+    if algorithm is not None and dim is not None:
+        require_whole("dim", dim, least=1)
+        return require_algorithm(algorithm).plan(dim), b""
+    table = _noted_table(state, joining.name) or _described_plan(joining, wait=wait)
+    known = msgspec.json.decode(table, type=_Table)
+    if not known.algorithm:
+        raise LinkError("the coordinator's algorithm has no table; give algorithm and dim here as there")
+    return registry.algorithm_from(known.algorithm).plan(known.dim), table
+
+
+class _Table(msgspec.Struct, frozen=True):
+    """What an agent was told of its plan."""
+
+    algorithm: dict[str, Any]
+    dim: int
+
+
+def _noted_table(state: str | os.PathLike[str], name: str) -> bytes | None:
+    """What the state file of an agent that has started before says."""
+    path = Path(state)
+    if not path.is_file() or path.stat().st_size == 0:
+        return None
+    store = Store(state, role="agent", name=name)
+    try:
+        return store.about(TABLE)
+    finally:
+        store.close()
+
+
+def _described_plan(joining: Joining, *, wait: float) -> bytes:
     """What the coordinator says about its algorithm, as a state file notes it."""
     background().require_links("give algorithm and dim to begin without one")
     described = methods.described(background().run(_described(joining, wait)))
