@@ -135,7 +135,7 @@ class Agent:
         client, first = _restored(plan, store, name=joining.name, seed=seed)
         self._ages = Ages(store.about(TIMES), waiting=client.learner.pending)
         self._diary = Diary(client, store, perform=self._perform, log_decisions=log_decisions)
-        self._worker = Worker(self.name, self._diary, self._share, told=self._handed_back, closed=self._closed)
+        self._worker = Worker(self._diary, name=self.name, share=self._share, told=self._worked, closed=self._closed)
         self._link = Linking(self, joining, codec=Codec(plan))
         if client.state not in (ClientState.OUTSIDE, ClientState.AWAY):
             self._diary.happen(lambda each: each.lose())
@@ -452,7 +452,7 @@ class Agent:
         return self._diary.enter(event)
 
     def go_on(self, entry: Entry) -> None:
-        """Do here what work a message asks for, if it is quick; others do what takes long or waits for a disk."""
+        """Go on, for the link, with what a message leads to."""
         self.changed()
         self._worker.go_on(entry)
 
@@ -493,7 +493,8 @@ class Agent:
             self._worker.begin(entry.outcome.compute)
         self.changed()
 
-    def _handed_back(self, outcome: Outcome[Up]) -> None:
+    def _worked(self, outcome: Outcome[Up]) -> None:
+        """Work was handed back: a client that gave up its link gets another, and those who wait may look again."""
         self._link.after(outcome)
         self.changed()
 
@@ -531,7 +532,8 @@ class Agent:
 
     def _waiting(self) -> list[str]:
         """The decisions that wait for their reward."""
-        return list(self._diary.look(lambda client: list(client.learner.pending)))
+        waiting: list[str] = self._diary.look(lambda client: list(client.learner.pending))
+        return waiting
 
     def _await(self, holds: Callable[[Client], bool], until: float, otherwise: str) -> None:
         if not self.comes(holds, by=until):

@@ -17,7 +17,7 @@ class Ages:
     """
 
     def __init__(self, noted: bytes | None, *, waiting: Iterable[str]) -> None:
-        now, known = time.time(), _read(noted)
+        known, now = _read(noted), time.time()
         ages = {decision: max(0.0, now - known.get(decision, now)) for decision in waiting}
         self._made = {decision: time.monotonic() - age for decision, age in ages.items()}
         self._noted: tuple[dict[str, float], int] = ({}, 0)

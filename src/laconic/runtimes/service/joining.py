@@ -1,4 +1,4 @@
-"""Joining: how an agent reaches its coordinator, and what it asks before it has a plan."""
+"""Joining: how an agent reaches its coordinator, and how it comes by its plan."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def found_plan(
     if algorithm is not None and dim is not None:
         require_whole("dim", dim, least=1)
         return require_algorithm(algorithm).plan(dim), b""
-    table = _noted_table(state, joining.name) or _described_plan(joining, wait=wait)
+    table = _noted_table(state, joining.name) or _described_table(joining, wait=wait)
     known = msgspec.json.decode(table, type=_Table)
     if not known.algorithm:
         raise LinkError("the coordinator's algorithm has no table; give algorithm and dim here as there")
@@ -91,7 +91,7 @@ def _noted_table(state: str | os.PathLike[str], name: str) -> bytes | None:
         store.close()
 
 
-def _described_plan(joining: Joining, *, wait: float) -> bytes:
+def _described_table(joining: Joining, *, wait: float) -> bytes:
     """What the coordinator says about its algorithm, as a state file notes it."""
     background().require_links("give algorithm and dim to begin without one")
     described = methods.described(background().run(_described(joining, wait)))

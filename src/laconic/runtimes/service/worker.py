@@ -25,8 +25,8 @@ class Worker:
     """Does work in whichever thread suits it.
 
     Args:
-        name: Name of the agent.
         diary: Diary of the client that owes the work.
+        name: Name of the agent.
         share: What agents of one federation do together.
         told: Function that is called with what came of handing work back.
         closed: Set when the agent is closed; what comes of work is then let go of.
@@ -34,10 +34,10 @@ class Worker:
 
     def __init__(
         self,
-        name: str,
         diary: Diary,
-        share: Shared,
         *,
+        name: str,
+        share: Shared,
         told: Callable[[Outcome[Up]], None],
         closed: threading.Event,
     ) -> None:
@@ -47,14 +47,14 @@ class Worker:
 
     @property
     def is_busy(self) -> bool:
-        """Whether work is under way."""
+        """Whether work is under way, or what a message led to is being stored."""
         return self._under_way > 0
 
     def begin(self, works: tuple[Work, ...]) -> None:
         """Have work done in a thread for what takes long."""
-        background().works.submit(self.do, works)
+        background().works.submit(self._do, works)
 
-    def do(self, works: tuple[Work, ...]) -> None:
+    def _do(self, works: tuple[Work, ...]) -> None:
         """Do work, and the work that it leads to at once."""
         while works:
             works = self._step(works)
@@ -133,7 +133,7 @@ class Worker:
         except StateError as error:
             log.error("what came of work could not be stored", extra={"agent": self._name, "reason": str(error)})
             self._closed.wait(1.0)
-            self.do(self._hand_back(work, result))
+            self._do(self._hand_back(work, result))
         except Exception as error:  # nobody foresaw it
             log.exception("what came of work could not be stored", extra={"agent": self._name})
             self._handed_back(Outcome(dropped=f"{type(error).__name__}: {error}"))
