@@ -56,6 +56,7 @@ def test_what_float32_functions_return_is_played_in_float64() -> None:
         (bowl, lambda rng, n: rng.uniform(size=(n, 2)), r"arms\(\) returned has shape \(3, 2\)"),
         (bowl, lambda rng, n: rng.uniform(size=(1, 4, 2)), r"arms\(\) returned shape \(1, 4, 2\) for 3 clients"),
         (bowl, lambda rng, n: np.zeros((n, 0, 2)), "nothing to choose"),
+        (bowl, lambda rng, n: np.zeros((n, 4, 0)), "at least one feature"),
         (bowl, lambda rng, n: np.full((n, 1, 2), math.nan), r"round 0: arms\[0, 0, 0\] is nan"),
         (bowl, lambda rng, n: [["a"]], r"arms\(\) returned holds <U1"),
         (lambda x: x, square, r"mean\(\) returned has shape \(30, 2\), but 1 axes"),

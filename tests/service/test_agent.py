@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -376,6 +376,32 @@ def test_choose_waits_neither_for_the_disk_nor_for_work_under_way(tmp_path: Path
         with agent._diary._disk:  # as if a commit took forever
             assert agent.choose(ARMS).arm in range(3)
         over.set()
+
+
+def damaged(folder: Path, how: str) -> Path:
+    """The state file of an agent that was closed, of which something was changed."""
+    with lonely(folder) as agent:
+        for reward in (1.0, 2.0, 3.0):
+            agent.learn(ARMS[:1], [reward])
+        path = agent._diary.store.path
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(how)
+        connection.commit()
+    return path
+
+
+def test_a_state_file_whose_records_do_not_follow_on_each_other_is_refused_as_damaged(tmp_path: Path) -> None:
+    path = damaged(tmp_path, "UPDATE records SET data=(SELECT data FROM records r WHERE r.number=3) WHERE number=4")
+    before = path.read_bytes()
+    with pytest.raises(StateError, match=rf"{path.name} is damaged .* backup"):
+        lonely(tmp_path)
+    assert path.read_bytes() == before
+
+
+def test_a_state_file_that_notes_no_algorithm_where_it_should_is_refused_as_damaged(tmp_path: Path) -> None:
+    path = damaged(tmp_path, "INSERT OR REPLACE INTO about VALUES('algorithm', x'7b7d')")
+    with pytest.raises(StateError, match=rf"{path.name} is damaged .* backup"):
+        Agent.join(NOWHERE, name="a", state=path, insecure=True, wait=0.0)
 
 
 def limited(size: int | None) -> None:

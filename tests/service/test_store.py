@@ -242,6 +242,18 @@ def test_the_file_of_another_plan_is_refused_with_what_differs(tmp_path: Path) -
     assert contents(tmp_path / "a.db") == before
 
 
+@pytest.mark.parametrize("size", [1, 511])
+def test_a_file_cut_to_less_than_any_database_has_is_refused_and_not_taken_for_a_new_one(
+    tmp_path: Path, size: int
+) -> None:
+    path = tmp_path / "a.db"
+    filled(path)
+    path.write_bytes(path.read_bytes()[:size])
+    with pytest.raises(StateError, match="backup"):
+        opened(path)
+    assert path.stat().st_size == size
+
+
 @pytest.mark.parametrize("place", [b"SQLite", b"CREATE TABLE", b'"kernel"', b"lc\x02"])
 def test_a_damaged_file_is_refused_and_left_as_it_is(tmp_path: Path, place: bytes) -> None:
     store = opened(tmp_path / "a.db")

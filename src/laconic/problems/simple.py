@@ -79,6 +79,8 @@ class FromFunctions:
         arms = _returned("arms", self.arms(rng, clients), ndim=3)
         if len(arms) != clients:
             raise ProblemError(f"arms() returned shape {arms.shape} for {clients} clients; try one row for each client")
+        if arms.shape[2] == 0:
+            raise ProblemError(f"arms() returned shape {arms.shape}; try at least one feature for each arm")
         return arms
 
     def means(self, arms: Floats) -> Floats:

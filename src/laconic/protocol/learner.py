@@ -278,14 +278,14 @@ class Learner:
     def forget(self, decision: str) -> Forgot:
         """Give up waiting for the reward of a decision."""
         if decision not in self.pending:
-            raise UnknownDecision(f"decision {decision!r} is not waiting for a reward")
+            raise UnknownDecision(f"decision {seen(decision)} is not waiting for a reward")
         self.settle(decision)
         return Forgot(id=decision)
 
     def _waiting(self, decision: Decision | str) -> Floats:
         """The point of a decision whose reward has not come."""
         if not isinstance(decision, Decision | str):
-            raise UnknownDecision(f"a reward is reported with a Decision or its id, not with {decision!r}")
+            raise UnknownDecision(f"a reward is reported with a Decision or its id, not with {seen(decision)}")
         name = decision if isinstance(decision, str) else decision.id
         known = self.pending.get(name)
         point = None if known is None else known.point
@@ -297,8 +297,9 @@ class Learner:
             return self.checked("decision.point", decision.point)
         if point is None:
             raise UnknownDecision(
-                f"decision {name!r} was not made here, its reward was reported before, or its record was lost with "
-                "the process that made it; report a reward once, and with the decision itself where that is at hand"
+                f"decision {seen(name)} was not made here, its reward was reported before, it was given up after too "
+                "long a wait, or its record was lost with the process that made it; report a reward once, and with the "
+                "decision itself where that is at hand"
             )
         return point
 
@@ -410,4 +411,4 @@ def parsed_id(name: str) -> tuple[int, int]:
             return int(start, 16), int(number, 16)
     except ValueError:
         pass
-    raise UnknownDecision(f"{name!r} is no id of a decision")
+    raise UnknownDecision(f"{seen(name)} is no id of a decision")

@@ -571,6 +571,7 @@ def _restored(plan: Plan, store: Store, *, name: str, seed: int) -> tuple[Client
     start = secrets.randbits(40)
     if store.last == 0:
         store.append([Client(plan, seed=seed, member=False, name=name).born])
-    client, outcome = restore_client(store.records(), plan=plan, start=start)
+    with store.reading():
+        client, outcome = restore_client(store.records(), plan=plan, start=start)
     store.append(outcome.keep)
     return client, outcome

@@ -463,8 +463,9 @@ def _restored(plan: Plan, store: Store, serving: Serving, *, term: int) -> Serve
     if store.last == 0:
         first: list[Record] = [Server(plan, term=term).opened]
         store.append([*first, *(Joined(name=name, number=number) for number, name in enumerate(serving.members))])
-    server, outcome = restore_server(
-        store.records(), plan=plan, term=term, patience=serving.patience, most_members=serving.limits.members
-    )
+    with store.reading():
+        server, outcome = restore_server(
+            store.records(), plan=plan, term=term, patience=serving.patience, most_members=serving.limits.members
+        )
     store.append(outcome.keep)
     return server

@@ -86,7 +86,11 @@ def _noted_table(state: str | os.PathLike[str], name: str) -> bytes | None:
         return None
     store = Store(state, role="agent", name=name)
     try:
-        return store.about(TABLE)
+        table = store.about(TABLE)
+        if table is not None:
+            with store.reading():
+                msgspec.json.decode(table, type=_Table)
+        return table
     finally:
         store.close()
 

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
+import msgspec
+
 from laconic.canonical import table_bytes, table_from
 from laconic.checks import require_name, require_one_of, require_path
 from laconic.errors import LaconicError, ProtocolError, StateError
@@ -30,6 +32,8 @@ APPLICATION, FORMAT = 0x6C636E63, 1
 LEAST_BYTES, MOST_RECORDS, TIMES_SNAPSHOT = 2**23, 4096, 4
 #: So many records are inserted by one statement; SQLite may have been built to take no more than 999 values.
 ROWS = 400
+#: No database has fewer bytes, but for one that nothing was written to.
+SMALLEST = 512
 #: After these errors SQLite has taken back the transaction, whatever the disk did; after others nobody knows.
 _TAKEN_BACK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_BUSY)
 _TABLES = """
@@ -93,6 +97,8 @@ class Store:
         application, version = (_pragma(connection, name) for name in ("application_id", "user_version"))
         tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         is_new = application == 0 and version == 0 and tables == 0
+        if is_new and 0 < self.path.stat().st_size < SMALLEST:  # SQLite takes it for an empty one
+            raise StateError(f"{self.path} is damaged (it ends after {self.path.stat().st_size} bytes); {_ADVICE}")
         if not is_new:
             self._require_ours(connection, application, version)
         elif self.plan is None:
@@ -158,7 +164,7 @@ class Store:
     def records(self) -> Iterator[Record]:
         """The snapshot, if there is one, and the records after it."""
         self._require_usable()
-        with self._reading():
+        with self.reading():
             expected = self._first
             for (data,) in self._connection.execute("SELECT data FROM snapshot WHERE number=?", (self._first,)):
                 yield decode_record(data)
@@ -174,24 +180,25 @@ class Store:
     def about(self, name: str) -> bytes | None:
         """What was noted last under a name."""
         self._require_usable()
-        with self._reading():
+        with self.reading():
             row = self._connection.execute("SELECT value FROM about WHERE name=?", (name,)).fetchone()
         return None if row is None else bytes(row[0])
 
     def has_table(self, name: str) -> bool:
         """Whether there is a table of a name."""
         self._require_usable()
-        with self._reading():
+        with self.reading():
             found = self._connection.execute("SELECT count(*) FROM sqlite_master WHERE name=?", (name,)).fetchone()
         return bool(found[0])
 
     @contextmanager
-    def _reading(self) -> Iterator[None]:
+    def reading(self) -> Iterator[None]:
+        """While this lasts somebody makes sense of what the file holds; where that fails the file is damaged."""
         try:
             yield
         except StateError:
             raise
-        except (sqlite3.Error, LaconicError) as error:
+        except (sqlite3.Error, msgspec.MsgspecError, LaconicError) as error:
             raise StateError(f"{self.path} is damaged ({error}); {_ADVICE}") from error
 
     # -- writing -------------------------------------------------------------------------------------------------
