@@ -56,6 +56,8 @@ def main() -> None:
             "SHOP_COORDINATOR": where["address"],
             "SHOP_FOLDER": str(given.folder.absolute()),
             "SHOP_WORKERS": str(WORKERS),
+            # Small matrices: threads of BLAS would only take the cores from one another.
+            "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1"),
         }
         Thread(target=announce, args=(port, where["http"]), daemon=True).start()
         # A worker may take its time to start on a busy machine; one that is killed is noticed in any case.

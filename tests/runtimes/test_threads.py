@@ -1,7 +1,11 @@
-"""A run keeps to one set of BLAS threads."""
+"""A run keeps to one set of BLAS threads, and a process that serves to one of them."""
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -11,7 +15,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from laconic import Cosine, DisKernelUCB, run
-from laconic.runtimes.threads import _numpys_own
+from laconic.runtimes.threads import SAID, _numpys_own
 
 
 def threads() -> dict[str, int]:
@@ -74,3 +78,31 @@ def test_other_threads_may_still_limit_theirs_after_a_run() -> None:
     run(DisKernelUCB(), Cosine(dim=3, arms=4), clients=2, rounds=2)
     with ThreadPoolExecutor(1) as pool:
         assert set(pool.submit(limited).result().values()) == {1}
+
+
+LOOKING = """
+import json
+from threadpoolctl import threadpool_info, threadpool_limits
+from laconic.runtimes.threads import one_thread
+
+def threads():
+    return sorted(each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas")
+
+import laconic.linalg
+with threadpool_limits(limits=3):
+    before = threads()
+    with one_thread():
+        during = threads()
+    print(json.dumps([before, during, threads()]))
+"""
+
+
+@pytest.mark.parametrize("said", [None, "3"])
+def test_a_process_that_serves_has_one_blas_thread_unless_its_environment_says_otherwise(said: str | None) -> None:
+    environment = {name: value for name, value in os.environ.items() if name not in SAID}
+    environment |= {} if said is None else {"OPENBLAS_NUM_THREADS": said}
+    answer = subprocess.run([sys.executable, "-c", LOOKING], env=environment, check=True, stdout=subprocess.PIPE)
+    before, during, after = json.loads(answer.stdout)
+    assert before
+    assert during == (before if said else [1] * len(before))
+    assert after == before

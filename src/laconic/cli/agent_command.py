@@ -29,11 +29,17 @@ def agent(
     from laconic.cli.agent_file import read_agent
     from laconic.cli.display import as_json
     from laconic.runtimes.service.jsonlines import log_to_stderr
+    from laconic.runtimes.threads import one_thread
 
     require_one_of("--log", log, choices=("debug", "info", "warning", "error"))
     settings = read_agent(file)
     log_to_stderr(log)
-    with heard(signal.SIGTERM, signal.SIGINT) as signals, settings.join() as one, settings.sidecar(one) as there:
+    with (
+        heard(signal.SIGTERM, signal.SIGINT) as signals,
+        one_thread(),
+        settings.join() as one,
+        settings.sidecar(one) as there,
+    ):
         where: dict[str, Any] = {"listen": there.address, "name": one.name}
         typer.echo(as_json(where, indent=None))
         signals.next()

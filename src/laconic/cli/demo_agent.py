@@ -20,6 +20,7 @@ from laconic.kernels import Gaussian
 from laconic.problems import Cosine
 from laconic.problems.base import Instance
 from laconic.runtimes.service.agent import Agent
+from laconic.runtimes.threads import one_thread
 
 PROBLEM = Cosine(dim=4, arms=10)
 ALGORITHM: Algorithm = LaconicUCB(Gaussian(gamma=0.5), lam=0.1, alpha=0.3)
@@ -87,4 +88,5 @@ def regret(instance: Instance, number: int, points: Floats) -> float:
 
 
 if __name__ == "__main__":
-    play(msgspec.json.decode(sys.argv[1], type=Part))
+    with one_thread():
+        play(msgspec.json.decode(sys.argv[1], type=Part))

@@ -31,11 +31,12 @@ def serve(
     from laconic.checks import require_one_of
     from laconic.cli.federation import read_federation
     from laconic.runtimes.service.jsonlines import log_to_stderr
+    from laconic.runtimes.threads import one_thread
 
     require_one_of("--log", log, choices=("debug", "info", "warning", "error"))
     settings = read_federation(file)
     log_to_stderr(log)
-    with heard(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+    with heard(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals, one_thread():
         _run(settings, file, signals)
 
 

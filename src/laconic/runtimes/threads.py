@@ -1,4 +1,4 @@
-"""Threads: one set of them for a run.
+"""Threads of BLAS: one set of them for a run, and one thread for a process that serves.
 
 numpy and scipy bring a BLAS library each, and the threads of one spin for a while in wait for more work when the other
 begins: a run that uses both in turn is slower on two threads than on one. All large products and solves of beliefs go
@@ -7,15 +7,37 @@ through scipy's, so numpy's is kept to one thread while a run lasts.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from threading import Lock
 
 from threadpoolctl import ThreadpoolController
 
+#: Whoever sets one of these has said how many threads BLAS is to have.
+SAID = (
+    *("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"),
+    "OMP_NUM_THREADS",
+)
 _first = Lock()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """While this lasts every BLAS of the process has one thread, unless the environment says how many.
+
+    A process that serves has threads of its own for what can be done side by side. Those of BLAS spin in wait for more
+    work between the small matrices of an exchange, and take the cores from whoever has some.
+    """
+    if any(os.environ.get(name) for name in SAID):
+        yield
+        return
+    import_module("laconic.linalg")  # what is not loaded yet cannot be limited
+    with ThreadpoolController().limit(limits=1):
+        yield
 
 
 @contextmanager
