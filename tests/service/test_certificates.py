@@ -1,6 +1,7 @@
 """Certificates: what ``laconic certs`` makes, and who is kept out of a federation."""
 
 import stat
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -149,8 +150,45 @@ def test_an_expired_certificate_is_refused(certs: Path, tmp_path: Path) -> None:
 
 def test_an_agents_certificate_cannot_stand_for_a_coordinator(certs: Path, tmp_path: Path) -> None:
     serving = Serving(bind="localhost:0", tls=TLS.of(certs, "b"))
-    with Coordinator(ALGORITHM.plan(2), state=tmp_path / "c.db", serving=serving) as there:
-        refused(there, tmp_path, TLS.of(certs, "a"), "unavailable")
+    with pytest.raises(InputError, match="cannot stand for coordinators"):
+        Coordinator(ALGORITHM.plan(2), state=tmp_path / "c.db", serving=serving).start()
+    with pytest.raises(InputError, match="cannot stand for agents"):
+        Agent.join("localhost:1", name="coordinator", state=tmp_path / "z.db", tls=TLS.of(certs, "coordinator"))
+
+
+JUNK = "-----BEGIN CERTIFICATE-----\nnone\n-----END CERTIFICATE-----\n"
+
+
+@pytest.mark.parametrize(
+    ("which", "words"),
+    [
+        ("another key", "is not that of the certificate"),
+        ("swapped", "the TLS certificate .* cannot be read"),
+        ("junk key", "the TLS key .* cannot be read"),
+        ("junk authority", "the TLS authority .* cannot be read"),
+    ],
+)
+def test_files_that_tls_cannot_use_are_named_before_anything_is_served_or_linked(
+    certs: Path, tmp_path: Path, which: str, words: str
+) -> None:
+    junk = tmp_path / "junk"
+    junk.write_text(JUNK)
+
+    def wrong(name: str) -> TLS:
+        good = TLS.of(certs, name)
+        return {
+            "another key": replace(good, key=certs / "b.key"),
+            "swapped": replace(good, key=good.certificate, certificate=good.key),
+            "junk key": replace(good, key=junk),
+            "junk authority": replace(good, authority=junk),
+        }[which]
+
+    serving = Serving(bind="localhost:0", tls=wrong("coordinator"))
+    with pytest.raises(InputError, match=words):
+        Coordinator(ALGORITHM.plan(2), state=tmp_path / "c.db", serving=serving).start()
+    with pytest.raises(InputError, match=words):
+        Agent.join("localhost:1", name="a", state=tmp_path / "a.db", tls=wrong("a"), algorithm=ALGORITHM, dim=2)
+    assert not (tmp_path / "a.db").exists()
 
 
 def test_a_greeting_under_another_name_than_the_certificates_is_refused(certs: Path, tmp_path: Path) -> None:

@@ -290,6 +290,8 @@ def test_points_that_a_member_cannot_own_harm_only_their_sender(
         assert agent.status().covered == 3
         assert [each["observations"] for each in there.status()["members"]] == [3, 0]
         assert (there.status()["dictionary"] or 0) <= 3
+        assert there.status()["counters"]["set_aside"] == 1
+        assert any("was set aside: 3000 points" in line for line in there.status()["errors"])
         assert any("3000 points are proposed" in getattr(record, "reason", "") for record in caplog.records)
 
 
@@ -359,6 +361,8 @@ def test_no_more_members_and_links_than_are_allowed(tmp_path: Path) -> None:
         until(lambda: one.status().linked)
         with joined(there, tmp_path, name="b") as two:
             until(lambda: "no more are allowed" in (two.status().link_error or ""))
+        assert there.status()["counters"]["refused"] >= 1
+        assert there.status()["errors"][0].startswith("b was refused: ")
         until(lambda: there.links == 1)
         with raw(there):
             until(lambda: there.links == 2)

@@ -97,7 +97,7 @@ def test_a_sync_is_shown_with_who_asked_for_it_and_what_it_took(tmp_path: Path) 
         view = view_of(there)
     assert [each["number"] for each in view["exchanges"]] == [2, 1]  # the newest first
     assert [each["member"] for each in view["exchanges"]] == ["edge-2", "edge-1"]
-    assert {(each["why"], each["members"], each["result"]) for each in view["exchanges"]} == {("asked", 2, "installed")}
+    assert {(each["why"], each["members"], each["result"]) for each in view["exchanges"]} == {("flush", 2, "installed")}
     assert 0 < sum(each["bytes"] for each in view["exchanges"]) < view["costs"]["sent"]
 
 

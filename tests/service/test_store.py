@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -157,6 +158,30 @@ def test_a_second_store_on_the_file_is_refused_and_says_who_has_it(tmp_path: Pat
         opened(tmp_path / "a.db")
     store.close()
     opened(tmp_path / "a.db").close()
+
+
+@pytest.mark.parametrize("other", ["symbolic", "hard", "unlocked"])
+def test_a_file_is_held_by_whatever_name_and_without_its_lock_file_too(tmp_path: Path, other: str) -> None:
+    if other != "symbolic" and sys.platform != "linux":
+        pytest.skip("only on Linux may the state file itself be locked beside SQLite")
+    filled(tmp_path / "a.db")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    path = elsewhere / "b.db"
+    with closing(opened(tmp_path / "a.db")) as store:
+        if other == "symbolic":
+            path.symlink_to(tmp_path / "a.db")
+        elif other == "hard":
+            path.hardlink_to(tmp_path / "a.db")
+        else:
+            path = tmp_path / "a.db"
+            (tmp_path / "a.db.lock").unlink()
+        script = "import sys; from tests.service.test_store import *; opened(Path(sys.argv[1]))"
+        done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True)
+        assert "StateInUse" in done.stderr
+        assert "is in use by process" in done.stderr
+        store.append([learnt(3)])
+    assert len(kept(opened(path))) == 5
 
 
 def test_a_second_process_on_the_file_is_refused(tmp_path: Path) -> None:

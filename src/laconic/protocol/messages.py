@@ -81,9 +81,10 @@ class Chain(Message, frozen=True, eq=False, tag=2):
 
 
 class Request(Message, frozen=True, eq=False, tag=3):
-    """Up: my trigger fired; ``epoch`` is the one I am in."""
+    """Up: my trigger fired, or somebody called `flush`; ``epoch`` is the one I am in."""
 
     epoch: Label
+    flush: bool = False
 
 
 class Part(Message, frozen=True, eq=False, tag=4):

@@ -244,7 +244,7 @@ def _asking(s: Session, own: Own) -> Step:
     """Send what is wanted."""
     waiting = changed(s, state=ClientState.WAITING)
     if not s.alone:
-        return Step(waiting, send=(Request(epoch=s.held),))
+        return Step(waiting, send=(Request(epoch=s.held, flush=s.flushing),))
     upload = Upload(first=s.sent, payload=own.observations(s.sent), ask=True, flush=s.flushing)
     return Step(changed(waiting, sent=own.count, wants=Wants.ANSWER if s.flushing else s.wants), send=(upload,))
 

@@ -205,7 +205,7 @@ class Agent:
                 "give tls, as in TLS.of('certs', name), or insecure=True to talk to this machine in plaintext"
             )
         if tls is not None:  # refused here rather than in the background
-            _, certificate, _ = tls.read()
+            _, certificate, _ = tls.usable(side="agent")
             require_own(name, certificate, path=tls.certificate)
         address = require_address("address", address, insecure=insecure)
         joining = Joining(address=address, name=name, tls=tls)

@@ -8,16 +8,17 @@ from __future__ import annotations
 import ipaddress
 import os
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any, Literal, TypeVar
 
 from laconic.checks import require_name
 from laconic.errors import InputError
 
 try:
     from cryptography import x509
-    from cryptography.exceptions import InvalidSignature
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
     from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -32,6 +33,12 @@ HOSTS = ("localhost", "127.0.0.1", "::1")
 YEAR = timedelta(days=365)
 #: Clocks differ: a certificate is good from a little before it was made.
 SKEW = timedelta(minutes=5)
+#: Authority, certificate and key of one side, each a path and what is there.
+Files = Mapping[str, tuple[str | os.PathLike[str], bytes]]
+Side = Literal["coordinator", "agent"]
+#: What the certificate of a side is for.
+PURPOSES = {"coordinator": ExtendedKeyUsageOID.SERVER_AUTH, "agent": ExtendedKeyUsageOID.CLIENT_AUTH}
+T = TypeVar("T")
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
 
 
@@ -66,14 +73,57 @@ def expiry(path: str | os.PathLike[str]) -> datetime:
     return x509.load_pem_x509_certificate(Path(path).read_bytes()).not_valid_after_utc
 
 
+def require_fitting(files: Files, *, side: Side) -> None:
+    """Files that TLS can use: by itself it would not say what is wrong with them.
+
+    A certificate that says what it is for must be for this side; one that others made may say nothing.
+    """
+    _loaded(x509.load_pem_x509_certificates, "authority", files)
+    own = _loaded(x509.load_pem_x509_certificates, "certificate", files)[0]
+    key = _loaded(_key, "key", files)
+    if _public(own.public_key()) != _public(key.public_key()):
+        raise InputError(
+            f"the TLS key {files['key'][0]} is not that of the certificate {files['certificate'][0]}; give the two that"
+            " were made together"
+        )
+    purposes = _purposes(own)
+    if purposes and not purposes & {PURPOSES[side], ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE}:
+        raise InputError(
+            f"the TLS certificate {files['certificate'][0]} cannot stand for {side}s, and nobody would believe it;"
+            " `laconic certs` makes one for each"
+        )
+
+
+def _loaded(load: Callable[[bytes], T], what: str, files: Files) -> T:
+    path, data = files[what]
+    try:
+        return load(data)
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise InputError(
+            f"the TLS {what} {path} cannot be read: {' '.join(str(error).split())[:200]};"
+            " `laconic certs` makes such files"
+        ) from None
+
+
+def _key(data: bytes) -> Any:
+    return serialization.load_pem_private_key(data, password=None)
+
+
+def _public(key: Any) -> bytes:
+    return bytes(key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo))
+
+
+def _purposes(certificate: x509.Certificate) -> set[x509.ObjectIdentifier]:
+    """What a certificate says that it is for; nothing where it does not say."""
+    try:
+        return {*certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value}
+    except (x509.ExtensionNotFound, ValueError):
+        return set()
+
+
 def require_own(name: str, certificate: bytes, *, path: str | os.PathLike[str]) -> None:
     """A certificate that says this name: a coordinator knows an agent by it, and refuses any other."""
-    try:
-        subject = x509.load_pem_x509_certificate(certificate).subject
-    except ValueError as error:
-        raise InputError(
-            f"the TLS certificate {path} cannot be read: {error}; `laconic certs` makes such files"
-        ) from None
+    subject = x509.load_pem_x509_certificate(certificate).subject
     said = next((str(each.value) for each in subject.get_attributes_for_oid(NameOID.COMMON_NAME)), None)
     if said != name:
         whose = "no name" if said is None else f"the name {said!r}"
@@ -138,7 +188,7 @@ def _issue(
     is_server = name == COORDINATOR
     key = ec.generate_private_key(ec.SECP256R1())
     builder = _builder(_common_name(name), issuer=issuer.subject, key=key.public_key(), valid=valid)
-    purpose = ExtendedKeyUsageOID.SERVER_AUTH if is_server else ExtendedKeyUsageOID.CLIENT_AUTH
+    purpose = PURPOSES["coordinator" if is_server else "agent"]
     builder = (
         builder.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_usage(signs=False), critical=True)

@@ -16,7 +16,18 @@ import numpy as np
 
 from laconic.atoms.version import Version
 from laconic.beliefs import FiniteBelief
-from laconic.protocol.messages import Ask, Digested, Down, Install, Label, Message, NothingNew, Released, Upload
+from laconic.protocol.messages import (
+    Ask,
+    Digested,
+    Down,
+    Install,
+    Label,
+    Message,
+    NothingNew,
+    Released,
+    Request,
+    Upload,
+)
 from laconic.protocol.phases import ShareData
 from laconic.protocol.plan import Plan
 from laconic.protocol.records import Installed, Record, Uploaded
@@ -117,7 +128,7 @@ class Chronicle:
 
     def arrived(self, name: str | None, message: Message) -> None:
         """A member sent something."""
-        if isinstance(message, Upload) and message.ask:
+        if isinstance(message, Request) or (isinstance(message, Upload) and message.ask):
             self._asked[name] = "flush" if message.flush else "trigger"
 
     def kept(self, records: Iterable[Record]) -> None:
@@ -177,7 +188,8 @@ class Chronicle:
         number, fired, members, before = self._begun
         if epoch == number:  # once, though every member is told
             spent, self._begun = self._total() - before, (-1, None, 0, 0)
-            self._exchanges.append(Exchange(self._now(), epoch, fired, "asked", members, spent, result))
+            why = self._asked.pop(fired, "asked")
+            self._exchanges.append(Exchange(self._now(), epoch, fired, why, members, spent, result))
 
     def _answer(self, name: str | None, version: int, size: int, result: str) -> None:
         why = self._asked.pop(name, "asked")

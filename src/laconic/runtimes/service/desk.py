@@ -136,6 +136,7 @@ class Counters:
 
     syncs: int = 0
     refused: int = 0
+    set_aside: int = 0
     dropped: int = 0
     failed_commits: int = 0
     failed_work: int = 0
@@ -294,12 +295,15 @@ class Desk:
             self._refuse(door, f"{type(error).__name__}: {error}", effects)
             effects.add(self.server.lose(door.number))
             return
-        self._note(door, message, outcome)
+        self._note(door, message)
         effects.add(outcome)
         if any(link == door.number and isinstance(each, Refused) for link, each in outcome.send):
-            effects.end.append((door, outcome.dropped or "refused", True))
+            self._refuse(door, outcome.dropped or "refused", effects, denied=True)
+        elif outcome.dropped:
+            self.counters.dropped += 1
+            log.info("dropped", extra={"link": door.number, "member": door.name, "reason": outcome.dropped})
 
-    def _note(self, door: Door, message: Any, outcome: Outcome[Sends]) -> None:
+    def _note(self, door: Door, message: Any) -> None:
         self._tell(lambda chronicle: chronicle.arrived(door.name, message))
         if isinstance(message, Hello):
             door.name = message.name
@@ -308,9 +312,6 @@ class Desk:
         if isinstance(message, Leave) and message.reason:
             self._note_error(f"{door.name} left: {message.reason}")
             log.warning("left", extra={"link": door.number, "member": door.name, "reason": message.reason})
-        if outcome.dropped:
-            self.counters.dropped += 1
-            log.info("dropped", extra={"link": door.number, "member": door.name, "reason": outcome.dropped})
 
     def _refusal(self, door: Door, hello: Hello) -> str | None:
         """Why a name is not let in, whatever its plan."""
@@ -357,9 +358,7 @@ class Desk:
             self._calls.append(partial(door.put, pieces, answered=isinstance(message, Ask | Merged)))
             self._tell(partial(Chronicle.sent, name=door.name, message=message, size=size, hub=self.server.hub))
             if isinstance(message, SetAside):
-                log.warning("set aside", extra={"link": door.number, "member": door.name, "reason": message.reason})
-                if message.final:
-                    self._end(door, message.reason)
+                self._set_aside(door, message)
         for door, reason, denied in effects.end:
             self._end(door, reason, denied=denied)
         for work in effects.compute:
@@ -370,6 +369,15 @@ class Desk:
         if self.store.is_long and not self._compacting:
             self._compacting = True
             self._pool.submit(self._snapshot, copy(self.server), self.store.last)
+
+    def _set_aside(self, door: Door, message: SetAside) -> None:
+        """Note that a member is not heard any more; another link of its name, which ends this one, is no error."""
+        log.warning("set aside", extra={"link": door.number, "member": door.name, "reason": message.reason})
+        if message.final:
+            self._end(door, message.reason)
+            return
+        self.counters.set_aside += 1
+        self._note_error(f"{door.name} was set aside: {message.reason}")
 
     def _encoded(self, sent: list[tuple[Door, Down]]) -> list[tuple[Door, Pieces, Down]]:
         """What is to be sent, in pieces that links share: each joins them when its turn has come."""

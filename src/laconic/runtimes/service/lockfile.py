@@ -1,4 +1,8 @@
-"""Lock files: one process holds a state file, and one that is forked from it does not."""
+"""Lock files: one process holds a state file, and one that is forked from it does not.
+
+The lock file beside it says who holds it. Where locks of this kind do not touch those of SQLite, which is so on Linux,
+the state file itself is locked too: it may have a second name by a hard link, and somebody may remove the lock file.
+"""
 
 from __future__ import annotations
 
@@ -20,29 +24,51 @@ class LockFile:
         if sys.platform == "win32":
             raise StateError("state files need the locks of POSIX; run this on Linux or macOS, or in a container")
         self._state, self._holder = state, os.getpid()
+        self._handles: list[int] = []
         try:
-            self._handle: int | None = os.open(f"{state}.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+            self._take(f"{state}.lock")
+            self._say_who()
+        except BaseException:
+            self.release()
+            raise
+
+    def take_state(self) -> None:
+        """Hold the state file itself, which is made where there is none; its owner alone may read a new one."""
+        self._take(str(self._state))
+
+    def _take(self, path: str) -> None:
+        try:
+            handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise StateError(
-                f"cannot write {state}.lock: {error.strerror}; try a directory that is there and may be written to"
+                f"cannot write {path}: {error.strerror}; try a directory that is there and may be written to"
             ) from None
+        if path == str(self._state) and sys.platform != "linux":
+            os.close(handle)
+            return
+        self._handles.append(handle)
         try:
-            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            holder = os.pread(self._handle, 20, 0).decode(errors="replace").strip() or "another"
-            os.close(self._handle)
             raise StateInUse(
-                f"{state} is in use by process {holder}; stop that, or give each process a state file and a name of"
-                " its own"
+                f"{self._state} is in use by process {self._said()}; stop that, or give each process a state file and"
+                " a name of its own"
             ) from None
-        with suppress(OSError):  # who holds it is said for readers; a full disk need not keep anyone from that
-            os.ftruncate(self._handle, 0)
-            os.pwrite(self._handle, f"{self._holder}\n".encode(), 0)
+
+    def _said(self) -> str:
+        """Who holds it, where the lock file says that: whoever found that free has written there since."""
+        is_other = len(self._handles) == 1
+        return (is_other and os.pread(self._handles[0], 20, 0).decode(errors="replace").strip()) or "another"
+
+    def _say_who(self) -> None:
+        with suppress(OSError):  # it is said for readers; a full disk need not keep anyone from the file
+            os.ftruncate(self._handles[0], 0)
+            os.pwrite(self._handles[0], f"{self._holder}\n".encode(), 0)
 
     @property
     def is_held(self) -> bool:
         """Whether this process holds it."""
-        return self._handle is not None and os.getpid() == self._holder
+        return bool(self._handles) and os.getpid() == self._holder
 
     def require_held(self) -> None:
         """Refuse a process that was forked from the holder, and anyone after the release."""
@@ -51,13 +77,16 @@ class LockFile:
                 f"{self._state} is held by process {self._holder}, from which this one was forked; join in each"
                 " process after the fork, with a state file and a name of its own"
             )
-        if self._handle is None:
+        if not self._handles:
             raise StateError(f"{self._state} was closed here; open it anew")
 
     def release(self) -> None:
-        """Let another process have it; a forked one, which has a copy of the handle, only lets go of that."""
-        handle, self._handle = self._handle, None
-        if handle is not None:
+        """Let another process have it; a forked one, which has copies of the handles, only lets go of these.
+
+        SQLite must have closed the state file: what it has locked there goes with any handle that this process closes.
+        """
+        handles, self._handles = self._handles, []
+        for handle in handles:
             if os.getpid() == self._holder:
                 fcntl.flock(handle, fcntl.LOCK_UN)  # for copies of the handle in other processes too
             os.close(handle)

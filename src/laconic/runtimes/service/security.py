@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from laconic.errors import InputError
+from laconic.runtimes.service.authority import Side, require_fitting
 from laconic.runtimes.service.packages import grpc
 
 PORTS = range(1, 2**16)
@@ -49,6 +50,24 @@ class TLS:
         """
         return _read("authority", self.authority), _read("certificate", self.certificate), _read("key", self.key)
 
+    def usable(self, *, side: Side) -> tuple[bytes, bytes, bytes]:
+        """What is in them now, which that side can use.
+
+        Args:
+            side: coordinator, or agent.
+
+        Raises:
+            InputError: A file cannot be read, or the three do not fit each other or that side.
+        """
+        authority, certificate, key = found = self.read()
+        files = {
+            "authority": (self.authority, authority),
+            "certificate": (self.certificate, certificate),
+            "key": (self.key, key),
+        }
+        require_fitting(files, side=side)
+        return found
+
 
 def _read(what: str, path: str | os.PathLike[str]) -> bytes:
     try:
@@ -86,13 +105,13 @@ def is_loopback(host: str) -> bool:
 
 def channel_credentials(tls: TLS) -> grpc.ChannelCredentials:
     """What an agent shows, and whom it believes."""
-    authority, certificate, key = tls.read()
+    authority, certificate, key = tls.usable(side="agent")
     return grpc.ssl_channel_credentials(root_certificates=authority, private_key=key, certificate_chain=certificate)
 
 
 def server_credentials(tls: TLS) -> grpc.ServerCredentials:
     """What a coordinator shows and whom it lets in; files that have changed are read again for new links."""
-    last = [tls.read()]
+    last = [tls.usable(side="coordinator")]
 
     def configured() -> grpc.ServerCertificateConfiguration:
         authority, certificate, key = last[0]
@@ -100,7 +119,7 @@ def server_credentials(tls: TLS) -> grpc.ServerCredentials:
 
     def renewed() -> grpc.ServerCertificateConfiguration | None:
         try:
-            now = tls.read()
+            now = tls.usable(side="coordinator")
         except InputError:  # in the middle of being replaced
             return None
         if now == last[0]:

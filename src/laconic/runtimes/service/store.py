@@ -53,7 +53,7 @@ class Store:
         """
         require_one_of("role", role, choices=ROLES)
         require_name("name", name)
-        self.path = Path(require_path("state", path)).absolute()
+        self.path = Path(require_path("state", path)).resolve()  # of one file, whatever links lead to it
         self.role, self.name, self.plan = role, name, plan
         self._broken: str | None = None
         if plan is None and not self.path.is_file():
@@ -70,7 +70,7 @@ class Store:
     def _opened(self) -> sqlite3.Connection:
         connection: sqlite3.Connection | None = None
         try:
-            self._make_private()
+            self._lock.take_state()
             connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=10.0)
             self._begin(connection)
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
@@ -82,15 +82,6 @@ class Store:
                 connection.close()
             raise
         return connection
-
-    def _make_private(self) -> None:
-        """A new file that its owner alone may read."""
-        try:
-            os.close(os.open(self.path, os.O_CREAT | os.O_RDWR, 0o600))
-        except OSError as error:
-            raise StateError(
-                f"cannot write {self.path}: {error.strerror}; try a directory that is there and may be written to"
-            ) from None
 
     def _begin(self, connection: sqlite3.Connection) -> None:
         """Check what there is before anything is written, then set the file up."""
