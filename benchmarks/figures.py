@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Literal
 from unittest.mock import patch
@@ -18,16 +18,21 @@ import typer
 
 from benchmarks.clock import timed
 from laconic import (
+    AllPoints,
     ApproxDisKernelUCB,
     Atoms,
     Catalogue,
     Cosine,
     DisKernelUCB,
     DisLinUCB,
+    FromFunctions,
     Gaussian,
+    Kernel,
     LaconicUCB,
+    Linear,
     NKernelUCB,
     OneKernelUCB,
+    Polynomial,
     PolynomialReward,
     Theory,
     defaults,
@@ -44,6 +49,16 @@ app = typer.Typer(add_completion=False)
 HEADERS = ("setting", "regret", "ratio", "bytes", "ratio", "for 1,000", "/√t", "CPU s")
 #: No figure that is compared with others rests on these seeds.
 TUNING = range(100, 140)
+#: Features, clients and rounds of a problem, by what is special about it.
+SIZES = (
+    ("as elsewhere", 5, 20, 250),
+    ("short", 5, 20, 60),
+    ("long", 5, 20, 1000),
+    ("d=2", 2, 20, 250),
+    ("d=10", 10, 20, 250),
+    ("N=5", 5, 5, 250),
+    ("N=80", 5, 80, 250),
+)
 #: What δ = 0.3 spends on the problem of the budgets, by `python -m benchmarks.budgets`; half of it is given.
 HALF = 28_330 / 2
 STATISTICS: tuple[Literal["paper", "compact"], ...] = ("paper", "compact")
@@ -128,7 +143,12 @@ def _whole_bytes() -> Iterator[None]:
 
 def lean(gamma: float, **setting: Any) -> LaconicUCB:
     """LaconicUCB with λ = α = 0.1 unless another α is given."""
-    return LaconicUCB(Gaussian(gamma), **{"lam": 0.1, "alpha": 0.1, **setting})
+    return lean_on(Gaussian(gamma), **setting)
+
+
+def lean_on(kernel: Kernel, **setting: Any) -> LaconicUCB:
+    """The same with any kernel."""
+    return LaconicUCB(kernel, **{"lam": 0.1, "alpha": 0.1, **setting})
 
 
 def shared(kind: Callable[..., Algorithm], *, gamma: float = 0.1, size: float = 0.1, **setting: Any) -> Algorithm:
@@ -156,6 +176,14 @@ def delta_wide() -> Iterator[Line]:
     """δ = 0.5 and the default at d = 20."""
     for each in (0.5, 0.3):
         yield Line(f"δ={each:g}", lean(0.1, delta=each), Cosine(dim=20), 100, 100, seeds=TUNING[:5])
+
+
+def delta_sizes() -> Iterator[Line]:
+    """Regret and bytes by δ: one of horizon, features and clients at a time is another than d=5, N=20, T=250."""
+    for name, dim, clients, rounds in SIZES:
+        for each in (0.1, 0.3, 1.0, 3.0):
+            algorithm = lean(0.5 if dim <= 5 else 0.2, delta=each)
+            yield Line(f"{name}, δ={each:g}", algorithm, Cosine(dim=dim), clients, rounds, seeds=TUNING[:3])
 
 
 def theory() -> Iterator[Line]:
@@ -243,9 +271,51 @@ def ridge() -> Iterator[Line]:
         yield Line(f"λ={lam:g}", LaconicUCB(lam=lam), PolynomialReward(), 50, rounds, seeds=TUNING[:5])
 
 
+def _drawn(*, high: float = 1.0, beside: float | None = None) -> FromFunctions:
+    """Arms in a cube, with a feature that never changes where one is given, and rewards that grow with the others."""
+
+    def arms(random: np.random.Generator, count: int) -> np.ndarray:
+        drawn = random.uniform(-high, high, (count, 10, 3))
+        return drawn if beside is None else np.concatenate([drawn, np.full((count, 10, 1), beside)], axis=2)
+
+    return FromFunctions(mean=lambda x: x[:, :3].sum(axis=1) / high, arms=arms, noise=0.1)
+
+
+def constants() -> Iterator[Line]:
+    """Kernels with a large constant in them: all points on the same schedule, and atoms."""
+    cases: dict[str, tuple[LaconicUCB, Problem]] = {
+        "features within 0.02": (LaconicUCB(), _drawn(high=0.02)),
+        "γ=0.001": (lean(0.001), _drawn()),
+        "γ=0.003": (lean(0.003), _drawn()),
+        "γ=0.02": (lean(0.02), _drawn()),
+        "linear, a feature is 20": (lean_on(Linear(), ranges=20.0), _drawn(beside=20.0)),
+        "cubic, a feature is 3": (lean_on(Polynomial(degree=3), ranges=4.0), _drawn(beside=3.0)),
+        "cubic, a feature is 7": (lean_on(Polynomial(degree=3), ranges=8.0), _drawn(beside=7.0)),
+        "100 + Gaussian": (lean_on(100.0 * Gaussian(1e-9) + Gaussian(0.5)), Cosine(dim=3)),
+    }
+    for name, (algorithm, problem) in cases.items():
+        for what, digest in (("all points", AllPoints()), ("atoms", algorithm.digest)):
+            yield Line(f"{name}, {what}", replace(algorithm, digest=digest), problem, 10, 100, seeds=TUNING[:4])
+
+
 SETS: dict[str, Callable[[], Iterator[Line]]] = {
     name.__name__.replace("_", "-"): name
-    for name in (few_bits, delta, delta_wide, theory, root, budget, wires, atoms, atoms_short, float32, approx, ridge)
+    for name in (
+        few_bits,
+        delta,
+        delta_wide,
+        delta_sizes,
+        theory,
+        root,
+        budget,
+        wires,
+        atoms,
+        atoms_short,
+        float32,
+        approx,
+        ridge,
+        constants,
+    )
 }
 
 

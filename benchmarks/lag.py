@@ -124,7 +124,9 @@ class Simulation:
         self.setting, self.seed, self.atoms = setting, seed, atoms
         self.world = World(setting, seed=seed)
         self.scale = float(np.abs(self.world.arms).max())
-        self.reference = Reference(kernel=setting.kernel, dim=setting.dim, tolerance=atoms.tolerance, cap=atoms.cap)
+        self.reference = Reference(
+            kernel=setting.kernel, dim=setting.dim, lam=setting.lam, tolerance=atoms.tolerance, cap=atoms.cap
+        )
         self.blank = ExactBelief.empty(kernel=setting.kernel, lam=setting.lam, dim=setting.dim)
         self.exact = self.blank
         self.players = [Player(tail=Tail(self.blank)) for _ in range(setting.clients)]

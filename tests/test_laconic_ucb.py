@@ -12,6 +12,7 @@ from laconic import (
     Catalogue,
     Client,
     Cosine,
+    FromFunctions,
     Gaussian,
     InputError,
     Kernel,
@@ -29,7 +30,7 @@ from laconic import (
     grid,
     run,
 )
-from laconic.atoms import Recipe
+from laconic.atoms import Reason, Recipe
 from laconic.protocol.wire import Int8Wire
 from laconic.runtimes import loopback
 from laconic.runtimes.network import Delivery
@@ -70,6 +71,45 @@ def test_where_nothing_can_be_compressed_all_points_are_sent_and_the_run_says_so
     took, would = (each.ledger.by("direction", "client") for each in (lean, raw))
     for client in range(10):
         assert took["down", client].bytes <= 2 * would["down", client].bytes
+
+
+def shifted(*, low: float, high: float, beside: float | None = None) -> FromFunctions:
+    """Arms in a cube, with a feature that never changes where one is given, and rewards that grow with the others."""
+
+    def arms(random: np.random.Generator, count: int) -> np.ndarray:
+        drawn = random.uniform(low, high, (count, 8, 3))
+        return drawn if beside is None else np.concatenate([drawn, np.full((count, 8, 1), beside)], axis=2)
+
+    return FromFunctions(mean=lambda x: x[:, :3].sum(axis=1) / high, arms=arms, noise=0.1)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "problem"),
+    [
+        (LaconicUCB(), shifted(low=-0.02, high=0.02)),
+        (LaconicUCB(Gaussian(0.001), lam=0.1, alpha=0.1), shifted(low=-1.0, high=1.0)),
+        (LaconicUCB(Linear(), lam=0.1, alpha=0.1, ranges=20.0), shifted(low=-1.0, high=1.0, beside=20.0)),
+        (LaconicUCB(Polynomial(degree=3), lam=0.1, alpha=0.1, ranges=8.0), shifted(low=-1.0, high=1.0, beside=7.0)),
+    ],
+    ids=["features that hardly differ", "a kernel that hardly falls", "a constant feature", "and its powers"],
+)
+def test_a_kernel_with_a_large_constant_in_it_is_learnt_as_from_all_points(
+    algorithm: LaconicUCB, problem: FromFunctions
+) -> None:
+    sizes: dict[str, Any] = {"clients": 5, "rounds": 40}
+    lean = run(algorithm, problem, **sizes)
+    everything = run(replace(algorithm, digest=AllPoints()), problem, **sizes)
+    nothing = run(Random(), problem, **sizes)
+    assert any(not each.raw for each in lean.versions)
+    assert lean.regret < everything.regret + 0.05 * (nothing.regret - everything.regret)
+
+
+def test_points_too_different_in_size_to_be_weighed_are_sent_as_they_are_with_the_reason() -> None:
+    random = np.random.default_rng(0)
+    large = np.where(random.random((360, 6, 1)) < 0.05, 50.0, 1.0)
+    arms = large * random.uniform(-1, 1, (360, 6, 2)) / np.sqrt(2)
+    played = run(LaconicUCB(Polynomial(degree=3), lam=0.1, alpha=0.1), log_of(arms), clients=6, rounds=60)
+    assert str(Reason.PRECISION) in {each.why for each in played.versions}
 
 
 # What is said of a run

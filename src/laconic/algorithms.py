@@ -461,7 +461,7 @@ def _scaled(digest: Digest, *, reward: float) -> Digest:
 
     All points are sent with what a client's share of them is, which atoms say too: the same schedule, without atoms.
     """
-    if isinstance(digest, AllPoints):
+    if type(digest) is AllPoints:  # and not one that is made of it, which does as it says
         return Atoms(Recipe(share=0.0, range=reward))
     if not isinstance(digest, Atoms):
         return digest
@@ -470,7 +470,7 @@ def _scaled(digest: Digest, *, reward: float) -> Digest:
             f"reward is {reward!r}, but the recipe of atoms says range={digest.recipe.range!r}; "
             f"try LaconicUCB(reward={digest.recipe.range!r})"
         )
-    return Atoms(replace(digest.recipe, range=reward))
+    return replace(digest, recipe=replace(digest.recipe, range=reward))
 
 
 def _lean_confidence(alpha: Alpha, digest: Digest) -> Confidence:

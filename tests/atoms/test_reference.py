@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from laconic.atoms import Reference
 from laconic.atoms.panels import PANEL_ROWS, Panels
 from laconic.errors import InputError, KernelError
-from laconic.kernels import Gaussian, Kernel, Linear
+from laconic.kernels import Gaussian, Kernel, Linear, Polynomial, as_kernel
 from tests.atoms.cases import KERNELS, Log, log, referenced
 
 
@@ -57,6 +57,33 @@ def test_pivots_are_those_of_a_pivoted_cholesky_factorisation() -> None:
         pivots.append(j)
         left = left - np.outer(left[j], left[j]) / left[j, j]
     assert reference.pivots.tolist() == pivots
+
+
+def test_what_tells_points_apart_is_not_lost_beside_a_large_constant_in_the_kernel() -> None:
+    data = log(120, dim=3)
+    reference = referenced(Gaussian(gamma=0.001), data, cuts=(5, 40, 120))
+    K = Gaussian(gamma=0.001)(reference.points[:64], reference.points[:64])
+    apart = 1.0 - K[~np.eye(64, dtype=bool)].mean()
+    assert apart < 0.003  # less than the 0.005 that is left of a point elsewhere
+    assert reference.spread == pytest.approx(apart, rel=1e-6)
+    assert reference.residual.max() <= 0.005 * 20 * apart
+    assert reference.rank >= 4  # the constant and three directions
+    assert referenced(Gaussian(gamma=0.001), Log(data.X[:4], data.y[:4])).rank < 4  # of so few nothing is concluded
+
+
+def test_what_lambda_does_not_hide_is_not_lost_beside_a_large_kernel() -> None:
+    data = log(150, dim=2)
+    X = np.column_stack([data.X, np.full(150, 7.0)])
+    kernel = Polynomial(degree=3)
+    empty = Reference(kernel=kernel, dim=3, lam=0.1)
+    reference = empty.extended(X, data.y)
+    assert reference.residual.max() <= 0.5 * 0.1
+    assert referenced(kernel, Log(X, data.y)).residual.max() > 10.0  # without λ a part of k(x, x), which is huge
+
+
+def test_rounding_makes_no_pivots_where_nothing_tells_points_apart() -> None:
+    constant = as_kernel(lambda X, Y: np.full((len(X), len(Y)), 4.0))
+    assert referenced(constant, log(100)).rank == 1
 
 
 def test_no_more_pivots_than_the_cap_and_then_it_overflows() -> None:

@@ -29,6 +29,13 @@ from laconic.linalg import solve_lower
 
 #: Q expresses all but this part of every point's k(x, x).
 TOLERANCE = 0.005
+#: Beside that part of k(x, x) Q leaves no more than the same part of so many times what tells points apart, and of so
+#: many times λ: a kernel with a large constant in it would else lose all else, and a large one what λ would not hide.
+SPREADS, RIDGES = 20.0, 100.0
+#: What tells points apart is looked at in the first of them: so many, and no fewer.
+SAMPLE, LEAST_SAMPLE = 64, 8
+#: Less than this part of k(x, x) is rounding.
+ROUNDING = 1e-9
 #: Q has at most so many points.
 CAP = 1500
 #: New points are taken in this many at a time, which bounds the memory and the work of choosing pivots among them.
@@ -49,8 +56,10 @@ class Reference:
 
     kernel: Kernel
     dim: int
+    lam: float = np.inf
     tolerance: float = TOLERANCE
     cap: int = CAP
+    spread: float = np.inf  # what tells points apart: k(x, x) − k(x, x') in the mean of two different ones
     cuts: tuple[int, ...] = ()
     store: GrowingPoints = field(default_factory=lambda: GrowingPoints.empty(0))
     counts: Floats = field(default_factory=_empty)  # (n,) how often each distinct point was observed
@@ -96,7 +105,12 @@ class Reference:
     @property
     def overflows(self) -> bool:
         """Whether Q is at its cap and still leaves too much of some point."""
-        return self.rank >= self.cap and bool((self.residual > self.tolerance * self.prior).any())
+        return self.rank >= self.cap and bool((self.residual > self.allowed(self.prior)).any())
+
+    def allowed(self, prior: Floats) -> Floats:
+        """How much Q may leave of points with this k(x, x)."""
+        most = min(SPREADS * self.spread, RIDGES * self.lam)
+        return np.maximum(self.tolerance * np.minimum(prior, most), ROUNDING * prior)
 
     def extended(self, X: Floats, y: Floats) -> Reference:
         """The reference of the log with these observations at its end."""
@@ -115,7 +129,7 @@ class Reference:
 
     def replayed(self, X: Floats, y: Floats, *, cuts: tuple[int, ...]) -> Reference:
         """The reference of a log that once grew in these steps."""
-        grown, first = Reference(kernel=self.kernel, dim=self.dim, tolerance=self.tolerance, cap=self.cap), 0
+        grown, first = Reference(self.kernel, self.dim, self.lam, self.tolerance, self.cap), 0
         for last in cuts:
             if not first < last <= len(X):
                 raise InputError(f"cuts must rise up to the {len(X)} observations of the log, got {last} after {first}")
@@ -152,7 +166,8 @@ class Reference:
         prior = self._prior(X)
         Z = self.embedded(X)
         residual = np.maximum(prior - np.einsum("ij,ij->i", Z, Z), 0.0)
-        chosen, C = self._pivoted(X, Z, residual, prior)
+        spread = self._spread(X)
+        chosen, C = replace(self, spread=spread)._pivoted(X, Z, residual, prior)
         residual = np.maximum(residual - np.einsum("ji,ji->i", C, C), 0.0)
         residual[chosen] = 0.0
         gram = self.gram + (Z * counts[:, None]).T @ Z
@@ -166,8 +181,19 @@ class Reference:
             residual=np.concatenate([self.residual, residual]),
             gram=gram,
             moment=self.moment + sums @ Z,
+            spread=spread,
         )
         return grown._widened(self, Z=Z, C=C, chosen=chosen)
+
+    def _spread(self, X: Floats) -> float:
+        """What tells points apart, once there are enough of them with these new ones."""
+        known = min(self.distinct, SAMPLE)
+        first = np.concatenate([self.points[:known], X[: SAMPLE - known]]) if self.distinct else X[:SAMPLE]
+        if known == SAMPLE or len(first) < LEAST_SAMPLE:
+            return self.spread
+        K, n = self.kernel(first, first), len(first)
+        own = float(np.trace(K))
+        return max(own / n - (float(K.sum()) - own) / (n * (n - 1)), 0.0)
 
     def _prior(self, X: Floats) -> Floats:
         prior = np.asarray(self.kernel.diag(X), dtype=np.float64)
@@ -179,7 +205,7 @@ class Reference:
         """Which of the new points become pivots, and a row of coordinates of all new points for each of them."""
         left, chosen = residual.copy(), list[int]()
         C = np.empty((0, len(X)))
-        threshold, scale = self.tolerance * prior, np.where(prior > 0, prior, 1.0)
+        threshold, scale = self.allowed(prior), np.where(prior > 0, prior, 1.0)
         while self.rank + len(chosen) < self.cap:
             j = int(np.argmax(left / scale))
             if left[j] <= threshold[j]:

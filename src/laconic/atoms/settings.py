@@ -19,8 +19,9 @@ class Recipe:
     """The aims and the effort of a digest; the defaults are those that the measurements used.
 
     Args:
-        tolerance: Part of k(x, x) that the server's reference dictionary may leave of any point, above 0 and below 1.
-            Raising it makes the dictionary smaller and the certificate weaker.
+        tolerance: Part of k(x, x) that the server's reference dictionary may leave of any point, above 0 and below 1;
+            it leaves less where k(x, x) is large beside what tells points apart, or beside λ. Raising it makes the
+            dictionary smaller and the certificate weaker.
         cap: Points of the reference dictionary at most, from 1. Where more are needed, points are sent as they are.
             Raising it allows atoms for more varied points, and takes more of the server's memory and time.
         kappa: Mean inflation of the variance that is aimed at, at least 1. Raising it takes fewer atoms: less is sent,

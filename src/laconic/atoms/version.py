@@ -30,6 +30,7 @@ class Reason(StrEnum):
     REFERENCE = "the reference dictionary is at its cap"
     SHARE = "atoms would be too large a part of the observations"
     STEPS = "rewards are too large for the steps of the mean"
+    PRECISION = "points differ too much in size for weights in single precision"
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,10 @@ def build(
     if every:
         rows, weights = np.arange(reference.distinct), reference.counts
     else:
-        rows, weights = _selected(whitened, previous, settings=settings, random=random)
+        try:
+            rows, weights = _selected(whitened, previous, settings=settings, random=random)
+        except ArithmeticError:  # weighing them is not possible
+            return _fallback(whitened, Reason.PRECISION)
     if len(rows) > settings.share * reference.covered:
         return _fallback(whitened, Reason.SHARE)
     whitened = whitened.bare()  # here, so that nobody has the large one any more

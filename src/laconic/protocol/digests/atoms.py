@@ -134,7 +134,8 @@ class Atoms(Digest):
 
     def first(self, belief: Belief) -> Edition:
         kernel = belief.dictionary_kernel()
-        reference = Reference(kernel=kernel, dim=belief.dim, tolerance=self.recipe.tolerance, cap=self.recipe.cap)
+        recipe = self.recipe
+        reference = Reference(kernel=kernel, dim=belief.dim, lam=belief.lam, tolerance=recipe.tolerance, cap=recipe.cap)
         return Edition(number=0, reference=reference, lam=belief.lam)
 
     def blank(self) -> Base:
