@@ -199,6 +199,13 @@ def test_two_extensions_of_one_factor_do_not_disturb_each_other(first: int) -> N
     np.testing.assert_array_equal(base.matrix(), before)
 
 
+@pytest.mark.parametrize("first", [0, 1, 15, 16, 17, 40, 49, 50])
+def test_a_corner_is_the_last_rows_and_columns(first: int) -> None:
+    A = positive_definite(50)
+    factor = grown(A, [7, 23, 20], block_rows=SMALL_BLOCK)
+    np.testing.assert_array_equal(factor.corner(first), factor.matrix()[first:, first:])
+
+
 @pytest.mark.parametrize("size", [1, 15, 16, 17, 40])
 def test_a_trace_has_no_rows_that_a_longer_factor_added(size: int) -> None:
     A = positive_definite(size)

@@ -310,6 +310,16 @@ class GrowingFactor:
             L[at + start : at + stop, : block.start + stop] = block.rows(start, stop)
         return L
 
+    def corner(self, first: int) -> Floats:
+        """Its rows and columns from ``first`` on: the factor of what the rows before leave unexplained."""
+        L = np.zeros((self.size - first, self.size - first), dtype=self.dtype)
+        for block, start, stop in self._between(first, self.size):
+            at = block.start - first  # below 0 where a block has earlier rows too
+            rows, left = slice(at + start, at + stop), max(at, 0)
+            L[rows, :left] = block.panel[start:stop, block.start - left :]
+            L[rows, left : at + stop] = block.diagonal[start:stop, left - at : stop]
+        return L
+
     def extended(self, solved: Floats, corner: Floats, *, ridge: float = math.inf) -> tuple[GrowingFactor, Floats]:
         """The factor of [[A, C], [Cᵀ, E]] from that of A, with solved = L⁻¹C and corner = E; and its new rows."""
         left, scale = np.ascontiguousarray(solved.T), np.diagonal(corner)

@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from laconic import Cosine, DisKernelUCB, Gaussian, Greedy, Log, Matern, NKernelUCB, OneKernelUCB, Theory, Thompson, run
 from laconic.arrays import Floats
 from laconic.beliefs import ExactBelief
-from laconic.runtimes.lockstep import arms, lazy, shadow
+from laconic.runtimes.lockstep import arms, lazy, lone, shadow
 from laconic.runtimes.lockstep.batch import Exploring
-from laconic.runtimes.lockstep.lazy import Screen
-from laconic.runtimes.lockstep.shadow import Bounds, Shadow
+from laconic.runtimes.lockstep.lazy import Screen, screened
+from laconic.runtimes.lockstep.shadow import Bounds, Room, Shadow
+from laconic.runtimes.lockstep.tails import Tails
 from tests.runtimes.test_lockstep import KERNELS, PROBLEMS, assert_equal_runs, both
 
 
@@ -28,8 +29,8 @@ def eager_to_be_lazy(**changes: Any) -> Iterator[list[Bounds]]:
     own: dict[str, Any] = {"LAZY_FROM": 1, "LEAST_ROWS": 1, "SHARPEST": np.inf} | changes
     made: list[Bounds] = []
 
-    def noted(*given: Any) -> Bounds:
-        made.append(Bounds(*given))
+    def noted(*given: Any, **named: Any) -> Bounds:
+        made.append(Bounds(*given, **named))
         return made[-1]
 
     with pytest.MonkeyPatch.context() as patch:
@@ -37,6 +38,7 @@ def eager_to_be_lazy(**changes: Any) -> Iterator[list[Bounds]]:
             patch.setattr(lazy if hasattr(lazy, name) else shadow, name, value)
         patch.setattr(arms, "SHARE_UP_TO", 0)
         patch.setattr(lazy, "Bounds", noted)
+        patch.setattr(lone, "Bounds", noted)
         yield made
 
 
@@ -143,6 +145,35 @@ def test_bounds_hold_and_the_best_arms_are_among_the_candidates(kernel: Any, alp
     assert candidates[np.arange(7), index.argmax(axis=1)].all()
     assert candidates.sum() < 20
     np.testing.assert_allclose(bounds.mean.ravel(), view.mean, atol=bounds.shadow.mean_rounding)
+
+
+@pytest.mark.parametrize("alpha", [0.1, 1.0])
+@pytest.mark.parametrize("finished", [True, False], ids=["arms of the round", "other points"])
+def test_what_syncs_add_within_a_round_is_in_bounds_and_in_scores(finished: bool, alpha: float) -> None:
+    belief, random = belief_of(300), np.random.default_rng(5)
+    arms, exploring = random.normal(size=(7, 9, 3)), Exploring(alpha)
+    screen = screened(bounds_of(belief, arms), Tails(belief, 7), exploring, slack=0.05)
+    for client in range(1, 7):
+        known = np.flatnonzero(screen.at[client - 1] >= 0)
+        new = arms[client - 1, known[:1]] if finished else random.normal(size=(2, 3))
+        belief = belief.extended(new, random.normal(size=len(new)))
+        assert screen.taken_on(belief, client)
+        scores, found = screen.scored(Tails(belief, 7), client, client + 1, lambda *_: exploring)
+        view, done = belief.view(arms[client]), scores.at[0] >= 0
+        upper = found.mean[0] + screen.bounds.errors(slice(client, client + 1))[0] + alpha * np.sqrt(found.signal[0])
+        assert (view.mean + alpha * np.sqrt(view.signal) <= upper)[~done].all()
+        assert done[(view.mean + alpha * np.sqrt(view.signal)).argmax()]
+        np.testing.assert_allclose(found.mean[0, done], view.mean[done], atol=1e-12)
+        np.testing.assert_allclose(found.signal[0, done], view.signal[done], atol=1e-12)
+        np.testing.assert_allclose(scores.features, view.features.T[done], atol=1e-12)
+
+
+def test_rooms_are_taken_again_while_they_are_large_enough() -> None:
+    room = Room()
+    first = room.of(90, 8)
+    assert first.shape == (90, 8)
+    assert np.shares_memory(room.of(100, 8), first)
+    assert not np.shares_memory(room.of(200, 8), first)
 
 
 @pytest.mark.parametrize("lam", [1e-2, 1.0])

@@ -15,9 +15,9 @@ from laconic.growing import GrowingRows, keys
 from laconic.linalg import DOUBLE, SINGLE, solve_lower
 from laconic.runtimes.lockstep.arms import Arms
 from laconic.runtimes.lockstep.batch import Exploring, Narrowed, Prediction
-from laconic.runtimes.lockstep.continuing import continued, continues, shortened_each
+from laconic.runtimes.lockstep.continuing import continues, shortened_each
 from laconic.runtimes.lockstep.exact_rows import Some
-from laconic.runtimes.lockstep.shadow import Beyond, Bounds, Prefixes, Shadow
+from laconic.runtimes.lockstep.shadow import Beyond, Bounds, Room, Shadow
 
 #: A smaller belief scores all arms: it has little to save.
 LAZY_FROM = 384
@@ -28,8 +28,9 @@ ROUNDING = 1e-9
 #: Points that a sync adds are solved for, up to this share of the arms that wait; for more, bounds are made anew.
 ADDED_UP_TO = 0.25
 
-#: Arms are looked at that come this close to the best, in units of how far syncs within the last round moved means.
-#: With less, more arms overtake that were not looked at, and one by itself costs what several cost among others.
+#: Arms are looked at that come this close to the best, in units of how far syncs within the last round moved means
+#: by its end. With less, more arms overtake that were not looked at, and one by itself costs what several cost among
+#: others.
 SLACK = 3.0
 
 ExploringOf = Callable[[int, int], Exploring]
@@ -55,6 +56,7 @@ class Lazy:
         self._moved = 0.0  # how far syncs within a round lately moved the means of arms apart
         self._arms: Arms
         self._screen: Screen | None = None
+        self._room = Room()
 
     def begin_round(self, arms: Arms) -> None:
         """Other arms."""
@@ -82,8 +84,14 @@ class Lazy:
         if self._shadow is None:
             return None
         last = min(max(last, first + most_clients(belief, self._arms)), len(self._arms.arms))
-        shown, slack = exploring(first, last), SLACK * self._moved
-        return screened(self._shadow, self._arms.arms[first:last], tails, shown, first=first, slack=slack)
+        bounds = Bounds(self._shadow, self._arms.arms[first:last], room=self._room)
+        slack = SLACK * self._moved * drift(last - first)
+        return screened(bounds, tails, exploring(first, last), first=first, slack=slack)
+
+
+def drift(clients: int) -> Floats:
+    """(w, 1) how far means have moved at each client's turn, beside the end of a round: steps add up as a root."""
+    return np.sqrt(np.arange(1, clients + 1) / clients)[:, None]
 
 
 def pays(belief: ExactBelief, arms: Arms) -> bool:
@@ -97,39 +105,36 @@ def most_clients(belief: ExactBelief, arms: Arms) -> int:
 
 
 def screened(
-    shadow: Shadow,
-    arms: Floats,
-    tails: TailsOfSome,
-    exploring: Exploring,
-    *,
-    first: int = 0,
-    slack: float = 0.0,
-    prefixes: Prefixes | None = None,
+    bounds: Bounds, tails: TailsOfSome, exploring: Exploring, *, first: int = 0, slack: Floats | float = 0.0
 ) -> Screen:
-    """Bounds of the arms of clients from ``first`` on, and what the belief says of those that may win."""
-    bounds = Bounds(shadow, arms, prefixes)
-    bounds.beyond = tails.beyond(bounds, first, first + len(arms))
-    screen = Screen(bounds, first=first)
+    """What tails change for the arms of clients from ``first`` on, and what the belief says of those that may win."""
+    clients = bounds.shape[0]
+    bounds.beyond = tails.beyond(bounds, first, first + clients)
+    screen = Screen(bounds, first=first, slack=slack)
     bounds.narrow(exploring, screen.finish, slack=slack)
-    screen.finish(bounds.candidates(slice(0, len(arms)), exploring, slack=slack))
+    screen.finish(bounds.candidates(slice(0, clients), exploring, slack=slack))
     return screen
 
 
 class Screen:
     """Clients from ``first`` on: bounds of all their arms under one belief, and what it says of some."""
 
-    def __init__(self, bounds: Bounds, *, first: int) -> None:
+    def __init__(self, bounds: Bounds, *, first: int, slack: Floats | float = 0.0) -> None:
         self.bounds, self.first, self.last = bounds, first, first + len(bounds.mean)
         self.base = self.belief = bounds.shadow.belief
         self.at: Ints = np.full(bounds.shape, -1)
+        self._slack = slack
+        # of points that are finished, or that a sync added, a row each, under the base
         self._rows = GrowingRows.empty(self.base.factor.size)
         self._points = np.empty((0, self.base.dim))
-        self._mean = self._signal = np.empty(0)  # under the belief as it is now
-        self._number: dict[bytes, int] = {}  # of a finished point, its row
-        self._among: Floats | None = None  # the covariance, times λ, of all finished points under the base
-        self._covariances: Floats = np.empty((0, self.at.size), dtype=SINGLE)  # the same of them and all arms
-        self._added = GrowingRows.empty(self.at.size)  # of the belief's points beyond the base, their rows of v
-        self._beyond = np.empty((0, 0))  # the same of the finished points only, in double precision
+        self._mean = self._signal = np.empty(0)
+        self._number: dict[bytes, int] = {}  # of a point, its row
+        self._among: Floats = np.empty((0, 0))  # the covariances, times λ, of all of them
+        self._place: Ints = np.empty(0, dtype=np.int64)  # of a row, which of these it has; −1 for none
+        self._covariances: Floats = np.empty((0, self.at.size), dtype=SINGLE)  # the same of some rows and all arms
+        # of the belief's points beyond the base
+        self._added: Ints = np.empty(0, dtype=np.int64)  # their rows
+        self._corner: Floats = np.empty((0, 0))  # the factor of their covariances
 
     def covers(self, first: int, last: int) -> bool:
         """Whether all these clients are among its own."""
@@ -140,96 +145,97 @@ class Screen:
         columns = np.flatnonzero(arms & (self.at < 0))
         if len(columns) == 0:
             return
-        view, number, base = self.base.view(self.bounds.points[columns]), self._rows.size, self.base.factor.size
+        view = self.base.view(self.bounds.points[columns])
         if self.bounds.prefixes is not None:
             view = shortened_each(self.base, view, self.bounds.rows(columns))
         self.bounds.settle(columns, view.signal)
-        self._rows = self._rows.appended(view.features.T)
-        if self.has_added:
-            view = continued(self.belief, view)
-        self._beyond = np.concatenate([self._beyond, view.features[base:]], axis=1)
-        self._points, self._among = np.concatenate([self._points, view.points]), None
+        self.at.ravel()[columns] = self._keep(view.points, view.features.T)
         self._mean, self._signal = np.append(self._mean, view.mean), np.append(self._signal, view.signal)
-        self.at.ravel()[columns] = np.arange(number, number + len(columns))
-        self._number |= {key: row for row, key in enumerate(keys(view.points), start=number)}
+
+    def _keep(self, points: Floats, features: Floats) -> Ints:
+        """Give points rows of their own, which have these features under the base."""
+        numbers = np.arange(self._rows.size, self._rows.size + len(points))
+        self._rows, self._points = self._rows.appended(features), np.concatenate([self._points, points])
+        self._place = np.append(self._place, np.full(len(points), -1))
+        self._number |= dict(zip(keys(points), numbers.tolist(), strict=True))
+        return numbers
 
     def taken_on(self, belief: ExactBelief, first: int) -> bool:
-        """Take a belief's new points into the bounds of clients from ``first`` on; False where that does not pay."""
+        """Go on with a belief that has new points, for clients from ``first`` on; False where that does not pay."""
         if belief is self.belief:
             return True
         if not continues(belief, self.belief):
             return False
         old, base = self.belief.factor.size, self.base.factor.size
-        new, waiting = belief.points[old:], slice(first - self.first, self.at.shape[0])
+        new, waiting = belief.points[old:], self.at[first - self.first :]
         numbers = np.array([self._number.get(key, -1) for key in keys(new)])
-        known = bool((numbers >= 0).all())
-        if not known and len(new) > ADDED_UP_TO * self.at[waiting].size:
-            return False
-        L, columns = belief.factor.matrix(first=old), slice(waiting.start * self.at.shape[1], None)
-        corner = L[:, base:]
-        covariance = self._known(numbers, columns) if known else self._unknown(new, L[:, :base], waiting)
-        rows = np.zeros((len(new), self.at.size))
-        rows[:, columns] = _continued(corner, self._added.values[:, columns], covariance)
-        if known:
-            covariance = self._finished[numbers]
-        else:
-            covariance = self.base.kernel(new, self._points) - L[:, :base] @ self._rows.values.T
-        self._learn(belief, _continued(corner, self._beyond, covariance))
-        self._added, self.belief = self._added.appended(rows), belief
-        self._shift(rows)
+        if (numbers < 0).any():
+            if len(new) > ADDED_UP_TO * waiting.size:
+                return False
+            numbers = self._keep(new, belief.factor.matrix(first=old)[:, :base])
+            self._mean, self._signal = (np.append(each, np.zeros(len(new))) for each in (self._mean, self._signal))
+        if not self.has_added:
+            self.bounds.beyond = Beyond.room(self.at.shape)  # a sync ends all tails
+        self.belief, self._added = belief, np.append(self._added, numbers)
+        self._corner = belief.factor.corner(base)
         return True
-
-    def _learn(self, belief: ExactBelief, rows: Floats) -> None:
-        """Put new rows of v into what the belief says of finished arms."""
-        self._beyond = np.concatenate([self._beyond, rows])
-        self._mean = self._mean + belief.weights[-len(rows) :] @ rows
-        self._signal = np.maximum(self._signal - column_squares(rows) / belief.lam, 0.0)
 
     @property
     def has_added(self) -> bool:
         """Whether a sync added points since the bounds were made."""
         return self.belief is not self.base
 
-    def _unknown(self, new: Floats, features: Floats, waiting: slice) -> Floats:
-        """The covariance, times λ, of points with these features and the arms of clients that wait, under the base."""
-        explained = self.bounds.against(self.bounds.shadow.turned(features), waiting)
-        arms = self.bounds.points[waiting.start * self.at.shape[1] :]
-        return np.asarray(self.base.kernel(new, arms) - explained)
+    def _turn(self, first: int, exploring: ExploringOf) -> None:
+        """See to it that covariances with all arms are known of what was added, at first of what may yet be too."""
+        numbers = self._added[self._place[self._added] < 0]
+        if len(numbers) == 0:
+            return
+        if len(self._covariances) == 0:  # many are turned at once for little more than one
+            numbers = np.append(numbers, self._likely(slice(first - self.first, len(self.at)), exploring))
+        numbers = np.unique(numbers)
+        explained = self.bounds.against(self.bounds.shadow.turned(self._rows.values[numbers]))
+        fresh = self.base.kernel(self._points[numbers], self.bounds.points) - explained
+        self._place[numbers] = np.arange(len(self._covariances), len(self._covariances) + len(numbers))
+        self._covariances = np.concatenate([self._covariances, fresh.astype(SINGLE)])
 
-    def _known(self, numbers: Ints, columns: slice) -> Floats:
-        """The same of finished points, which are all turned at once, and some arms."""
-        have = len(self._covariances)
-        if have <= numbers.max():
-            fresh = self._unknown(self._points[have:], self._rows.values[have:], slice(0, self.at.shape[0]))
-            self._covariances = np.concatenate([self._covariances, fresh.astype(SINGLE)])
-        return self._covariances[numbers, columns]
+    def _likely(self, waiting: slice, exploring: ExploringOf) -> Ints:
+        """The rows of finished arms of clients that wait which come close to the best of their client."""
+        at, alpha = self.at[waiting], exploring(self.first + waiting.start, self.last).alpha
+        index = np.where(at < 0, -np.inf, self._mean[at] + alpha * np.sqrt(self._signal[at]))
+        slack = np.broadcast_to(self._slack, (len(self.at), 1))[waiting]
+        return np.asarray(at[(index >= index.max(axis=1, keepdims=True) - slack) & (at >= 0)])
 
     @property
     def _finished(self) -> Floats:
-        """The covariance, times λ, of all finished points under the base."""
-        if self._among is None:
-            rows, points = self._rows.values, self._points
-            self._among = self.base.kernel(points, points) - rows @ rows.T
+        """The covariances, times λ, of all rows under the base."""
+        have, rows, points = len(self._among), self._rows.values, self._points
+        if have < len(rows):
+            fresh = self.base.kernel(points[have:], points) - rows[have:] @ rows.T
+            self._among = np.block([[self._among, fresh[:, :have].T], [fresh]]) if have else fresh
         return self._among
 
-    def _shift(self, rows: Floats) -> None:
-        """Put what was added last into the bounds."""
-        bounds, belief, base = self.bounds, self.belief, self.base.factor.size
-        weights, lam, shape = belief.weights[base:], belief.lam, self.at.shape
-        older = bounds.beyond if len(weights) > len(rows) else Beyond.none(shape)  # a sync ends all tails
+    def _shift(self, clients: slice) -> None:
+        """Put all that was added into the bounds of some clients: further rows of v of their arms."""
+        if not self.has_added:
+            return
+        bounds, belief, base, size = self.bounds, self.belief, self.base.factor.size, self.at.shape[1]
+        weights, lam = belief.weights[base:], belief.lam
+        columns = slice(clients.start * size, clients.stop * size)
+        rows = solve_lower(self._corner, self._covariances[self._place[self._added], columns])
         most = np.sqrt(bounds.prior.max())
         own = np.sqrt(belief.kernel.diag(belief.points[base:]).max() * belief.counts.max() / lam)
         error = np.sqrt(len(weights)) * bounds.shadow.rounding * most * own  # of all rows of an arm
-        bounds.beyond = Beyond(
-            shift=older.shift + (weights[-len(rows) :] @ rows).reshape(shape),
-            drop=older.drop + np.einsum("ij,ij->j", rows, rows).reshape(shape) / lam,
-            shift_error=np.full((len(self.at), 1), error * np.linalg.norm(weights)),
-            drop_error=np.full((len(self.at), 1), error * (2.0 * most + error) / lam),
-        )
+        beyond = bounds.beyond.of(clients)
+        beyond.shift[:] = (weights @ rows).reshape(-1, size)
+        beyond.drop[:] = column_squares(rows).reshape(-1, size) / lam
+        beyond.shift_error[:] = error * np.linalg.norm(weights)
+        beyond.drop_error[:] = error * (2.0 * most + error) / lam
 
     def scored(self, tails: TailsOfSome, first: int, last: int, exploring: ExploringOf) -> tuple[Narrowed, Prediction]:
         """What belief and tails say of the arms of some clients that may win; all others are bounded."""
         some, shown = slice(first - self.first, last - self.first), exploring(first, last)
+        self._turn(first, exploring)
+        self._shift(some)
         while True:
             scores = self._narrowed(some)
             prediction = self._predicted(scores, tails, first, last)
@@ -239,6 +245,7 @@ class Screen:
             wanted = np.zeros(self.at.shape, dtype=np.bool_)
             after = slice(last - self.first, self.at.shape[0])  # those who come next may lack some too
             if after.start < after.stop:
+                self._shift(after)
                 wanted[after] = self.bounds.candidates(after, exploring(last, self.last))
             wanted[some] = missing
             self.finish(wanted)
@@ -250,7 +257,10 @@ class Screen:
         numbers = at[there]
         features, mean, signal = self._rows.values[numbers], self._mean[numbers], self._signal[numbers]
         if self.has_added:
-            features = np.concatenate([features, self._beyond[:, numbers].T], axis=1)
+            added = solve_lower(self._corner, self._finished[self._added[:, None], numbers])
+            features = np.concatenate([features, added.T], axis=1)
+            mean = mean + self.belief.weights[-len(added) :] @ added
+            signal = np.maximum(signal - column_squares(added) / self.belief.lam, 0.0)
         rows = np.full(at.shape, -1)
         rows[there] = np.arange(len(numbers))
         return Narrowed(arms, np.zeros(at.shape), at=rows, features=features, mean=mean, signal=signal)
@@ -279,13 +289,6 @@ class Screen:
             behind = index < best - ROUNDING * most
             doubtful = ((finished >= best - TIE * least) != (finished >= best - TIE * most)).any(axis=1, keepdims=True)
         return np.asarray(there & ~done & (~behind | (doubtful & (size > least))))
-
-
-def _continued(corner: Floats, before: Floats, covariance: Floats) -> Floats:
-    """Further rows of v, from those before and from covariances under the belief that had none of these."""
-    done = len(before)
-    left = covariance - corner[:, :done] @ before
-    return left / corner[0, done] if len(left) == 1 else solve_lower(corner[:, done:], left)
 
 
 def _not_known(row: int) -> Floats:

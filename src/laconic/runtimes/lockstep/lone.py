@@ -32,6 +32,7 @@ from laconic.runtimes.lockstep.lazy import most_clients, pays, screened
 from laconic.runtimes.lockstep.lines import AtHand, Line, Lines
 from laconic.runtimes.lockstep.lone_tails import Bound, LateTail, QuickTail, Seen, Sighted, replayed, scored
 from laconic.runtimes.lockstep.scores import MOST_FEATURES
+from laconic.runtimes.lockstep.shadow import Bounds
 from laconic.runtimes.lockstep.sights import Look, Sight, Sights
 from laconic.runtimes.network import Network
 from laconic.runtimes.trace import Recorder
@@ -146,7 +147,7 @@ class LoneFleet:
         prefixes = line.prefixes([tail.exact for tail in tails])
         exploring = Exploring(self._alpha, arms.first_there(numbers))
         beside = ExactTails(tails, arms.arms[numbers])
-        screen = screened(line.shadow, arms.arms[numbers], beside, exploring, prefixes=prefixes)
+        screen = screened(Bounds(line.shadow, arms.arms[numbers], prefixes), beside, exploring)
         scores, prediction = screen.scored(beside, 0, len(numbers), lambda first, last: exploring.of(first, last))
         width = self._alpha * np.sqrt(prediction.signal)
         picked = self._pick(arms, prediction.mean, width, numbers=numbers, index=index)

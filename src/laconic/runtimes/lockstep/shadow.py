@@ -33,6 +33,8 @@ SHARPEST = 0.01
 LARGEST = 1e15
 #: A Gaussian kernel of single precision is right to some units in the last place up to this exponent.
 TAME = 4.0
+#: Memory for kernel values is larger than it need be by one part in so many, for the rounds that follow.
+ROOM = 8
 #: So many rows of kernel values are computed at a time in double precision.
 PART_ROWS = 512
 
@@ -98,6 +100,21 @@ class Prefixes:
     solutions: Floats  # (w, t) zero beyond a client's own rows
 
 
+class Room:
+    """Memory for the kernel values of one round, which the next round takes again: new memory has to be cleared."""
+
+    def __init__(self) -> None:
+        self._flat: Floats = np.empty(0, dtype=SINGLE)
+
+    def of(self, rows: int, columns: int) -> Floats:
+        """A matrix to be filled, in place of the one before."""
+        size = rows * columns
+        if size > self._flat.size:
+            self._flat = np.empty(0, dtype=SINGLE)  # first, so that there are never two
+            self._flat = np.empty(size + size // ROOM, dtype=SINGLE)
+        return self._flat[:size].reshape(rows, columns)
+
+
 class Bounds:
     """Upper bounds of the indices of w clients' arms under one belief, lower ones of those that are solved whole.
 
@@ -105,12 +122,15 @@ class Bounds:
     say of clients that have not all of the belief how much they have.
     """
 
-    def __init__(self, shadow: Shadow, points: Floats, prefixes: Prefixes | None = None) -> None:
+    def __init__(
+        self, shadow: Shadow, points: Floats, prefixes: Prefixes | None = None, *, room: Room | None = None
+    ) -> None:
         belief = shadow.belief
         self.shadow, self.shape = shadow, points.shape[:2]
         self.points = points.reshape(-1, points.shape[2])
         self.prefixes = prefixes
-        self.K, mean = _kernel_values(shadow, self.points, shadow.solution if prefixes is None else prefixes.solutions)
+        self.K = (Room() if room is None else room).of(shadow.factor.size, len(self.points))
+        mean = _kernel_values(shadow, self.points, shadow.solution if prefixes is None else prefixes.solutions, self.K)
         self.mean = mean.reshape(self.shape)
         self.mean_rounding = shadow.mean_rounding if prefixes is None else _mean_rounding(shadow, prefixes)
         self.prior = belief.kernel.diag(self.points).reshape(self.shape)
@@ -149,12 +169,12 @@ class Bounds:
             return np.full(len(columns), len(self.K))
         return np.asarray(self.prefixes.rows[columns // self.shape[1]])
 
-    def candidates(self, clients: slice, exploring: Exploring, *, slack: float = 0.0) -> Bools:
+    def candidates(self, clients: slice, exploring: Exploring, *, slack: Floats | float = 0.0) -> Bools:
         """Which arms of some clients may have the best index, or come within ``slack`` of it."""
         return self._open(*self._indices(clients, exploring), slack=slack)
 
     @staticmethod
-    def _open(upper: Floats, lower: Floats, *, slack: float) -> Bools:
+    def _open(upper: Floats, lower: Floats, *, slack: Floats | float) -> Bools:
         with np.errstate(invalid="ignore"):
             behind = upper < lower.max(axis=1, keepdims=True) - slack
         return np.asarray(~behind & (upper != -np.inf))  # what is no number is looked at
@@ -164,7 +184,7 @@ class Bounds:
         self.squares.ravel()[columns] = self.prior.ravel()[columns] - self.shadow.belief.lam * signal
         self.whole.ravel()[columns] = True
 
-    def narrow(self, exploring: Exploring, finish: Callable[[Bools], None], *, slack: float = 0.0) -> None:
+    def narrow(self, exploring: Exploring, finish: Callable[[Bools], None], *, slack: Floats | float = 0.0) -> None:
         """Solve all arms as far as it takes to see that they cannot win, and what remains to the end.
 
         An arm that is the last of its client's is left as it is: it has to be looked at in any case. Where means leave
@@ -190,7 +210,7 @@ class Bounds:
             if stage == LEAD_AFTER or np.count_nonzero(keep) <= CROWDED * len(keep):
                 solves = solves.of(solves.columns[keep])
 
-    def _early(self, exploring: Exploring, *, slack: float) -> Bools:
+    def _early(self, exploring: Exploring, *, slack: Floats | float) -> Bools:
         """The most promising arm of each client whose means leave few."""
         upper, lower = self._indices(slice(0, self.shape[0]), exploring)
         open_, there = (
@@ -209,14 +229,10 @@ class Bounds:
         clients = np.flatnonzero((there != -np.inf).any(axis=1))
         return np.asarray(clients * self.shape[1] + there[clients].argmax(axis=1))
 
-    def against(self, turned: Floats, clients: slice) -> Floats:
-        """What the belief explains of the kernel of points, a row for each, with the arms of some clients: turned·k."""
-        size = self.shape[1]
-        some = self.K[:, clients.start * size : clients.stop * size]
-        if some.shape != self.K.shape:
-            some = np.ascontiguousarray(some)
-        found = np.zeros((turned.shape[1], some.shape[1]), dtype=SINGLE)
-        subtract_product(found, -turned.T, some)
+    def against(self, turned: Floats) -> Floats:
+        """What the belief explains of the kernel of points, a row for each, with all arms: turned·k."""
+        found = np.zeros((turned.shape[1], self.K.shape[1]), dtype=SINGLE)
+        subtract_product(found, -turned.T, self.K)
         return found
 
 
@@ -279,6 +295,12 @@ class Beyond:
         nothing, exact = np.zeros(shape), np.zeros((shape[0], 1))
         return cls(nothing, nothing, exact, exact)
 
+    @classmethod
+    def room(cls, shape: tuple[int, ...]) -> Beyond:
+        """Arrays of their own, for what is found out client by client."""
+        each = (shape[0], 1)
+        return cls(np.zeros(shape), np.zeros(shape), np.zeros(each), np.zeros(each))
+
     def of(self, clients: slice) -> Beyond:
         """The part of some clients."""
         return Beyond(*(each[clients] for each in (self.shift, self.drop, self.shift_error, self.drop_error)))
@@ -290,10 +312,10 @@ def _mean_rounding(shadow: Shadow, prefixes: Prefixes) -> float:
     return shadow.mean_rounding_by(prefixes.solutions[int(norms.argmax())])
 
 
-def _kernel_values(shadow: Shadow, X: Floats, a: Floats) -> tuple[Floats, Floats]:
-    """k of the belief's points with X in single precision, and μ of X by a solution for all, or one a client."""
+def _kernel_values(shadow: Shadow, X: Floats, a: Floats, K: Floats) -> Floats:
+    """μ of X by a solution for all, or one a client; K becomes k of the belief's points with X, in its precision."""
     belief, t = shadow.belief, shadow.factor.size
-    K, mean, points = np.empty((t, len(X)), dtype=SINGLE), np.zeros(len(X)), belief.points
+    mean, points = np.zeros(len(X)), belief.points
     kernel = belief.kernel
     if type(kernel) is Gaussian and _is_tame(kernel, points, X):
         points, X, a = (each.astype(SINGLE) for each in (points, X, a))
@@ -305,7 +327,7 @@ def _kernel_values(shadow: Shadow, X: Floats, a: Floats) -> tuple[Floats, Floats
             values = kernel(points[part], X)
             mean += _weighted(a[..., part], values)
             K[part] = values
-    return K, mean
+    return mean
 
 
 def _weighted(a: Floats, values: Floats) -> Floats:
