@@ -26,6 +26,7 @@ from laconic.kernels import (
     as_kernel,
     require_positive_definite,
 )
+from laconic.linalg import SINGLE
 from tests.naive import gaussian
 
 OURS: list[Kernel] = [
@@ -86,6 +87,14 @@ def test_a_kernel_matrix_is_symmetric_and_semi_definite_with_diag_as_its_diagona
     np.testing.assert_allclose(np.diagonal(K), kernel.diag(X), rtol=1e-13)
     assert np.linalg.eigvalsh(K)[0] >= -1e-12 * K.max()
     require_positive_definite(kernel, X)
+
+
+def test_a_matrix_that_is_filled_in_single_precision_is_right_to_some_units_in_the_last_place() -> None:
+    points = np.random.default_rng(0).normal(size=(300, 5)) / 4.0
+    X, Y = points.astype(SINGLE), points[::3].astype(SINGLE)  # some points are in both
+    K = np.empty((300, 100), dtype=SINGLE)
+    Gaussian(gamma=0.7).fill(K, X, Y)
+    np.testing.assert_allclose(K, gaussian(0.7)(X.astype(float), Y.astype(float)), rtol=2e-6)
 
 
 @pytest.mark.parametrize(
