@@ -29,9 +29,11 @@ ROUNDING = 1e-9
 ADDED_UP_TO = 0.25
 
 #: Arms are looked at that come this close to the best, in units of how far syncs within the last round moved means
-#: by its end. With less, more arms overtake that were not looked at, and one by itself costs what several cost among
+#: by its end. With less, more arms overtake that were not looked at, and one by itself costs what twenty cost among
 #: others.
-SLACK = 3.0
+SLACK = 2.0
+#: So many times as close they are solved in single precision: an arm is then seen to overtake only where it does.
+WIDER = 2.25
 
 ExploringOf = Callable[[int, int], Exploring]
 
@@ -111,7 +113,7 @@ def screened(
     clients = bounds.shape[0]
     bounds.beyond = tails.beyond(bounds, first, first + clients)
     screen = Screen(bounds, first=first, slack=slack)
-    bounds.narrow(exploring, screen.finish, slack=slack)
+    bounds.narrow(exploring, screen.finish, slack=WIDER * slack)
     screen.finish(bounds.candidates(slice(0, clients), exploring, slack=slack))
     return screen
 
