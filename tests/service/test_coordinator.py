@@ -117,6 +117,10 @@ def test_health_is_served_over_grpc(tmp_path: Path) -> None:
     with coordinator(tmp_path) as there, grpc.insecure_channel(there.address) as channel:
         check = channel.unary_unary(methods.path(methods.HEALTH, methods.CHECK))
         assert check(b"", timeout=30) == methods.SERVING
+        assert check(b"\x0a\x12laconic.Federation", timeout=30) == methods.SERVING
+        with pytest.raises(grpc.RpcError) as refused:
+            check(b"\x0a\x05other", timeout=30)
+        assert refused.value.code() is grpc.StatusCode.NOT_FOUND
         watch = channel.unary_stream(methods.path(methods.HEALTH, methods.WATCH))(b"", timeout=30)
         assert next(iter(watch)) == methods.SERVING
         watch.cancel()

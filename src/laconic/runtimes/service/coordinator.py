@@ -354,7 +354,9 @@ class Coordinator:
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"{identity!r} is not among the names let in")
         return self._description
 
-    async def _check(self, _: bytes, context: grpc.aio.ServicerContext) -> bytes:
+    async def _check(self, asked: bytes, context: grpc.aio.ServicerContext) -> bytes:
+        if asked not in methods.ASKED:
+            await context.abort(grpc.StatusCode.NOT_FOUND, f"the only service here is {methods.SERVICE}")
         return methods.SERVING if self._is_serving else methods.NOT_SERVING
 
     async def _watch(self, _: bytes, context: grpc.aio.ServicerContext) -> AsyncIterator[bytes]:

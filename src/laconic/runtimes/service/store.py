@@ -36,6 +36,13 @@ ROWS = 400
 SMALLEST = 512
 #: After these errors SQLite has taken back the transaction, whatever the disk did; after others nobody knows.
 _TAKEN_BACK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_BUSY)
+#: What there is no room for ends in one of these.
+_NO_ROOM = (
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR_WRITE,
+    sqlite3.SQLITE_IOERR_TRUNCATE,
+    sqlite3.SQLITE_IOERR_SHMSIZE,
+)
 _TABLES = """
 CREATE TABLE about (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE records (number INTEGER PRIMARY KEY, data BLOB NOT NULL);
@@ -76,6 +83,8 @@ class Store:
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             if connection is not None:
                 connection.close()
+            if _code(error) in _NO_ROOM:
+                raise StateError(f"{self.path} could not be written ({error}); {_cure(error)}") from None
             raise StateError(f"{self.path} cannot be read as a state file ({error}); {_ADVICE}") from None
         except BaseException:
             if connection is not None:
@@ -296,14 +305,16 @@ def _article(role: str) -> str:
     return {"agent": "an agent", "coordinator": "a coordinator"}.get(role, "something else")
 
 
-def _code(error: sqlite3.Error) -> int | None:
+def _code(error: Exception) -> int | None:
     return getattr(error, "sqlite_errorcode", None)
 
 
-def _cure(error: sqlite3.Error) -> str:
+def _cure(error: Exception) -> str:
     if _code(error) == sqlite3.SQLITE_BUSY:
         return "another program has the file locked: let it finish"
-    return "free some space, or raise the limit on the size of files"
+    if _code(error) in _NO_ROOM:
+        return "free some space, or raise the limit on the size of files"
+    return "look whether the disk is well and nobody else writes to the file, then start this again"
 
 
 def _pragma(connection: sqlite3.Connection, name: str) -> int:
