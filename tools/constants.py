@@ -10,7 +10,7 @@ from typing import Any
 
 SOURCE = Path(__file__).parent.parent / "src" / "laconic"
 #: Where the constants stand that defaults are made of.
-HOMES = ("atoms/reference.py", "protocol/codec.py", "runtimes/service/agent.py", "defaults.py")
+HOMES = ("atoms/reference.py", "protocol/codec.py", "runtimes/service/ages.py", "defaults.py")
 
 
 def constants(path: Path) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
@@ -194,6 +194,65 @@ def test_an_agent_lives_in_an_event_loop_too(tmp_path: Path) -> None:
             return agent.status().observations
 
     assert asyncio.run(used()) == 1
+
+
+def first(folder: Path, address: str) -> Coroutine[Any, Any, Agent]:
+    """A first start that asks for the algorithm."""
+    return Agent.join_async(address, name="a", state=folder / "a.db", insecure=True)
+
+
+def test_an_agent_joins_from_an_event_loop(tmp_path: Path) -> None:
+    async def used(address: str) -> Agent:
+        async with await first(tmp_path, address) as agent:
+            await asyncio.to_thread(agent.observe, agent.choose(ARMS), 1.0)
+            return agent
+
+    with coordinator(tmp_path) as there:
+        agent = asyncio.run(used(there.address))
+    with pytest.raises(StateError, match="join again"):
+        agent.choose(ARMS)
+
+
+def test_a_join_that_waits_lets_the_event_loop_go_on_and_leaves_nothing_behind_when_it_is_cancelled(
+    tmp_path: Path,
+) -> None:
+    async def given_up(listening: socket.socket) -> None:
+        joining = asyncio.create_task(first(tmp_path, f"127.0.0.1:{listening.getsockname()[1]}"))
+        asked, _ = await asyncio.get_running_loop().sock_accept(listening)  # somebody who says nothing
+        joining.cancel()
+        with asked, pytest.raises(asyncio.CancelledError):
+            await joining
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.setblocking(False)
+        asyncio.run(given_up(listening))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_join_that_is_cancelled_while_it_opens_its_state_file_gives_it_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opening, go = threading.Event(), threading.Event()
+
+    def slowly(*arguments: Any, **options: Any) -> stores.Store:
+        opening.set()
+        assert go.wait(60)
+        return stores.Store(*arguments, **options)
+
+    async def given_up() -> None:
+        joining = asyncio.create_task(
+            Agent.join_async(NOWHERE, name="a", state=tmp_path / "a.db", insecure=True, algorithm=ALGORITHM, dim=2)
+        )
+        await asyncio.to_thread(opening.wait, 60)
+        joining.cancel()
+        asyncio.get_running_loop().call_soon(go.set)
+        with pytest.raises(asyncio.CancelledError):
+            await joining
+        monkeypatch.undo()
+        lonely(tmp_path).close()
+
+    monkeypatch.setattr(agents, "Store", slowly)
+    asyncio.run(given_up())
 
 
 @pytest.mark.parametrize(

@@ -231,6 +231,22 @@ def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
             read_agent(file)
 
 
+def test_a_first_start_that_waits_for_its_coordinator_ends_with_0_when_it_is_told_to(tmp_path: Path) -> None:
+    file = tmp_path / "agent.toml"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        file.write_text(f'address = "{address}"\nname = "a"\nstate = "a.db"\nlisten = "unix:a.sock"\ninsecure = true\n')
+        with subprocess.Popen(
+            [*COMMAND, "agent", str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        ) as process:
+            silent.settimeout(60)
+            with silent.accept()[0]:  # it asks, and is told nothing
+                process.send_signal(signal.SIGTERM)
+                out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (0, b"", b"")  # one that waits to the end exits with 2
+    assert list(tmp_path.iterdir()) == [file]
+
+
 # -- other languages ---------------------------------------------------------------------------------------------------
 
 

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import signal
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from laconic.cli.options import named
-from laconic.cli.signals import heard
+from laconic.cli.signals import Signals, heard
+
+if TYPE_CHECKING:
+    from laconic.cli.agent_file import AgentSettings
+    from laconic.runtimes.service.agent import Agent
+
+#: So often a start that waits for its coordinator looks whether a signal came, in seconds.
+LOOK = 0.1
 
 
 def agent(
@@ -25,21 +32,40 @@ def agent(
     There are POST /choose, /observe, /learn and /flush, GET /status, and GET /openapi.json, which describes them.
     Logs go to stderr, one JSON object for each line. The first line on stdout says where it serves.
     """
+    import asyncio
+
     from laconic.checks import require_one_of
     from laconic.cli.agent_file import read_agent
-    from laconic.cli.display import as_json
     from laconic.runtimes.service.jsonlines import log_to_stderr
     from laconic.runtimes.threads import one_thread
 
     require_one_of("--log", log, choices=("debug", "info", "warning", "error"))
     settings = read_agent(file)
     log_to_stderr(log)
-    with (
-        heard(signal.SIGTERM, signal.SIGINT) as signals,
-        one_thread(),
-        settings.join() as one,
-        settings.sidecar(one) as there,
-    ):
+    with heard(signal.SIGTERM, signal.SIGINT) as signals, one_thread():
+        one = asyncio.run(_joined(settings, signals))
+        if one is not None:
+            _serve(one, settings, signals)
+
+
+async def _joined(settings: AgentSettings, signals: Signals) -> Agent | None:
+    """The agent; None where a signal comes first, as while a first start waits for its coordinator."""
+    import asyncio
+
+    joining = asyncio.create_task(settings.join())
+    while not joining.done() and signals.came.empty():
+        await asyncio.wait([joining], timeout=LOOK)
+    if joining.done():
+        return await joining
+    joining.cancel()
+    await asyncio.gather(joining, return_exceptions=True)
+    return None
+
+
+def _serve(one: Agent, settings: AgentSettings, signals: Signals) -> None:
+    from laconic.cli.display import as_json
+
+    with one, settings.sidecar(one) as there:
         where: dict[str, Any] = {"listen": there.address, "name": one.name}
         typer.echo(as_json(where, indent=None))
         signals.next()

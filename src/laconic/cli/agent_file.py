@@ -11,7 +11,8 @@ import msgspec
 from laconic.cli.federation import TLSFiles, require_tls, tls_of
 from laconic.experiments.config import read_toml
 from laconic.experiments.parts import algorithm_from
-from laconic.runtimes.service.agent import WEEK, Agent
+from laconic.runtimes.service.agent import Agent
+from laconic.runtimes.service.ages import WEEK
 from laconic.runtimes.service.pages import UNIX
 from laconic.runtimes.service.sidecar import MOST_BODY, Sidecar, require_listen
 
@@ -41,10 +42,10 @@ class AgentSettings:
     file: AgentFile
     folder: Path
 
-    def join(self) -> Agent:
+    async def join(self) -> Agent:
         """The agent, linking in the background."""
         file = self.file
-        return Agent.join(
+        return await Agent.join_async(
             file.address,
             name=file.name,
             state=self.folder / file.state,

@@ -9,6 +9,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from types import TracebackType
@@ -17,8 +18,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from laconic.algorithms import Algorithm
-from laconic.checks import require_at_least, require_name, require_number, require_positive, require_whole
-from laconic.errors import InputError, LinkError, LocalProtocolError, StateError
+from laconic.checks import require_positive
+from laconic.errors import InputError, LaconicError, LinkError, LocalProtocolError, StateError
 from laconic.protocol.client import Client
 from laconic.protocol.codec import Codec
 from laconic.protocol.learner import Decision
@@ -28,19 +29,17 @@ from laconic.protocol.plan import Plan
 from laconic.protocol.restoring import restore_client
 from laconic.protocol.session import ClientState, Wants
 from laconic.protocol.vetting import Vetted
-from laconic.runtimes.service.ages import Ages
-from laconic.runtimes.service.authority import require_own
+from laconic.runtimes.service.ages import WEEK, Ages
 from laconic.runtimes.service.background import background
 from laconic.runtimes.service.diary import Diary, Entry
-from laconic.runtimes.service.joining import TABLE, Joining, found_plan
+from laconic.runtimes.service.joining import TABLE, Joining, Start
 from laconic.runtimes.service.linking import Linking
-from laconic.runtimes.service.security import TLS, require_address
+from laconic.runtimes.service.security import TLS
 from laconic.runtimes.service.store import Store
 from laconic.runtimes.service.traffic import Traffic
 from laconic.runtimes.service.worker import Worker
 
 log = logging.getLogger("laconic.agent")
-WEEK = 7 * 24 * 3600.0
 #: How often what waits is written, and old decisions are looked for, in seconds.
 PAUSE, LOOK = 0.25, 30.0
 #: After so many seconds a flush is asked for again, if nobody knows that it is wanted.
@@ -96,7 +95,7 @@ class Status:
 class Agent:
     """Chooses and learns here, and shares through a coordinator; made by `Agent.join`, used from any thread.
 
-    It is a context manager, also of an event loop (``async with``), and is closed at the end.
+    It is a context manager, also of an event loop (``async with await Agent.join_async(…)``), and is closed at the end.
 
     Args:
         plan: The parts that its client runs on.
@@ -194,35 +193,69 @@ class Agent:
             StateError: The state file is damaged, of another name, role or plan, or cannot be written.
             StateInUse: Another process has the state file.
         """
-        require_name("name", name)
-        _check_times(group_commit, forget_after)
-        require_whole("log_decisions", log_decisions, least=0)
-        require_at_least("wait", wait, least=0)
-        if seed is not None:
-            require_number("seed", seed, bits=64)
-        if (tls is None) is not bool(insecure):
-            raise InputError(
-                "give tls, as in TLS.of('certs', name), or insecure=True to talk to this machine in plaintext"
-            )
-        if tls is not None:  # refused here rather than in the background
-            _, certificate, _ = tls.usable(side="agent")
-            require_own(name, certificate, path=tls.certificate)
-        address = require_address("address", address, insecure=insecure)
-        joining = Joining(address=address, name=name, tls=tls)
-        plan, table = found_plan(joining, algorithm=algorithm, dim=dim, state=state, wait=wait)
-        store = Store(state, role="agent", name=name, plan=plan)
+        start = Start(
+            address=address,
+            name=name,
+            state=state,
+            tls=tls,
+            insecure=insecure,
+            algorithm=algorithm,
+            dim=dim,
+            seed=seed,
+            group_commit=group_commit,
+            forget_after=forget_after,
+            log_decisions=log_decisions,
+            wait=wait,
+        )
+        table = start.known()
+        return cls._begun(start, start.asked().result() if table is None else table)
+
+    @classmethod
+    async def join_async(cls, address: str, **options: Any) -> Agent:
+        """Join as `join` does, without holding up the event loop: ``async with await Agent.join_async(…) as agent``.
+
+        Who is cancelled while it waits leaves nothing behind: the coordinator is asked no more, and the state file is
+        free.
+
+        Args:
+            address: The coordinator's HOST:PORT, as for `join`.
+            options: All else that `join` takes, by name.
+
+        Raises:
+            InputError: As `join` does, and so for the others.
+            LinkError: The coordinator did not name its algorithm in time.
+            RemoteProtocolError: The coordinator speaks another version of the protocol.
+            StateError: The state file is damaged or of another, or cannot be written.
+            StateInUse: Another process has the state file.
+        """
+        start = await asyncio.to_thread(Start, address=address, **options)
+        table = await asyncio.to_thread(start.known)
+        if table is None:
+            table = await asyncio.wrap_future(start.asked())
+        beginning = asyncio.create_task(asyncio.to_thread(cls._begun, start, table))
+        try:
+            return await asyncio.shield(beginning)
+        except asyncio.CancelledError:  # a thread cannot be stopped, and what it opens is to be closed
+            with suppress(LaconicError):
+                await asyncio.to_thread((await beginning).close)
+            raise
+
+    @classmethod
+    def _begun(cls, start: Start, table: bytes) -> Agent:
+        """An agent at work; what it was told of its plan is noted in its state file."""
+        plan = start.plan(table)
+        store = Store(start.state, role="agent", name=start.name, plan=plan)
         try:
             if table and store.about(TABLE) is None:
                 store.note(TABLE, table)
-            drawn = secrets.randbits(31) if seed is None else seed
             agent = cls(
                 plan,
-                joining=joining,
+                joining=start.joining,
                 store=store,
-                seed=drawn,
-                group_commit=group_commit,
-                forget_after=forget_after,
-                log_decisions=log_decisions,
+                seed=secrets.randbits(31) if start.seed is None else start.seed,
+                group_commit=start.group_commit,
+                forget_after=start.forget_after,
+                log_decisions=start.log_decisions,
             )
         except BaseException:
             store.close()
@@ -559,11 +592,6 @@ def _is_flushed(client: Client) -> bool:
 
 def _is_outside(client: Client) -> bool:
     return client.state is ClientState.OUTSIDE
-
-
-def _check_times(group_commit: float, forget_after: float) -> None:
-    require_at_least("group_commit", group_commit, least=0)
-    require_positive("forget_after", forget_after)
 
 
 def _restored(plan: Plan, store: Store, *, name: str, seed: int) -> tuple[Client, Outcome[Up]]:

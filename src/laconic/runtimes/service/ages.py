@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
+WEEK = 7 * 24 * 3600.0
+
 
 class Ages:
     """When decisions were made.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,16 @@ import msgspec
 
 from laconic import registry
 from laconic.algorithms import Algorithm, require_algorithm
-from laconic.checks import require_whole
+from laconic.checks import require_at_least, require_name, require_number, require_positive, require_whole
 from laconic.errors import InputError, LinkError
 from laconic.protocol.codec import MOST_BYTES
 from laconic.protocol.plan import Plan
 from laconic.runtimes.service import methods
-from laconic.runtimes.service.authority import doubts
+from laconic.runtimes.service.ages import WEEK
+from laconic.runtimes.service.authority import doubts, require_own
 from laconic.runtimes.service.background import background
 from laconic.runtimes.service.packages import grpc
-from laconic.runtimes.service.security import TLS, channel_credentials
+from laconic.runtimes.service.security import TLS, channel_credentials, require_address
 from laconic.runtimes.service.store import Store
 
 #: Under which name a state file notes the table of the algorithm.
@@ -56,20 +58,75 @@ class Joining:
         return said if why is None else f"{said}; {why}"
 
 
-def found_plan(
-    joining: Joining, *, algorithm: Algorithm | None, dim: int | None, state: str | os.PathLike[str], wait: float
-) -> tuple[Plan, bytes]:
-    """The plan, and the table that it was made from where an agent was told one."""
-    if (algorithm is None) is not (dim is None):
-        raise InputError("algorithm and dim are given together, or neither of them to ask the coordinator")
-    if algorithm is not None and dim is not None:
-        require_whole("dim", dim, least=1)
-        return require_algorithm(algorithm).plan(dim), b""
-    table = _noted_table(state, joining.name) or _described_table(joining, wait=wait)
-    known = msgspec.json.decode(table, type=_Table)
-    if not known.algorithm:
-        raise LinkError("the coordinator's algorithm has no table; give algorithm and dim here as there")
-    return registry.algorithm_from(known.algorithm).plan(known.dim), table
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """What `Agent.join` is given, checked; what its fields mean is said there."""
+
+    address: str
+    name: str
+    state: str | os.PathLike[str]
+    tls: TLS | None = None
+    insecure: bool = False
+    algorithm: Algorithm | None = None
+    dim: int | None = None
+    seed: int | None = None
+    group_commit: float = 0.0
+    forget_after: float = WEEK
+    log_decisions: int = 0
+    wait: float = 30.0
+
+    def __post_init__(self) -> None:
+        require_name("name", self.name)
+        require_at_least("group_commit", self.group_commit, least=0)
+        require_positive("forget_after", self.forget_after)
+        require_whole("log_decisions", self.log_decisions, least=0)
+        require_at_least("wait", self.wait, least=0)
+        if self.seed is not None:
+            require_number("seed", self.seed, bits=64)
+        self._check_link()
+        self._check_plan()
+
+    def _check_link(self) -> None:
+        if (self.tls is None) is not bool(self.insecure):
+            raise InputError(
+                "give tls, as in TLS.of('certs', name), or insecure=True to talk to this machine in plaintext"
+            )
+        if self.tls is not None:  # refused here rather than in the background
+            _, certificate, _ = self.tls.usable(side="agent")
+            require_own(self.name, certificate, path=self.tls.certificate)
+        require_address("address", self.address, insecure=self.insecure)
+
+    def _check_plan(self) -> None:
+        if (self.algorithm is None) is not (self.dim is None):
+            raise InputError("algorithm and dim are given together, or neither of them to ask the coordinator")
+        if self.algorithm is not None:
+            require_whole("dim", self.dim, least=1)
+            require_algorithm(self.algorithm)
+
+    @property
+    def joining(self) -> Joining:
+        """Whom it joins, and how."""
+        address = require_address("address", self.address, insecure=self.insecure)
+        return Joining(address=address, name=self.name, tls=self.tls)
+
+    def known(self) -> bytes | None:
+        """The table of the algorithm that the state file notes, empty where it is given; None: it is to be asked."""
+        return b"" if self.algorithm is not None else _noted_table(self.state, self.name)
+
+    def asked(self) -> Future[bytes]:
+        """The table that the coordinator tells, once it answers; cancelling it gives up."""
+        background().require_links("give algorithm and dim to begin without one")
+        return background().start(_described_table(self.joining, wait=self.wait))
+
+    def plan(self, table: bytes) -> Plan:
+        """The plan that was given, or that a table says."""
+        if self.algorithm is not None and self.dim is not None:
+            return self.algorithm.plan(self.dim)
+        known = msgspec.json.decode(table, type=_Table)
+        if not known.algorithm:
+            raise LinkError("the coordinator's algorithm has no table; give algorithm and dim here as there")
+        told: Plan = registry.algorithm_from(known.algorithm).plan(known.dim)
+        return told
 
 
 class _Table(msgspec.Struct, frozen=True):
@@ -95,10 +152,9 @@ def _noted_table(state: str | os.PathLike[str], name: str) -> bytes | None:
         store.close()
 
 
-def _described_table(joining: Joining, *, wait: float) -> bytes:
+async def _described_table(joining: Joining, *, wait: float) -> bytes:
     """What the coordinator says about its algorithm, as a state file notes it."""
-    background().require_links("give algorithm and dim to begin without one")
-    described = methods.described(background().run(_described(joining, wait)))
+    described = methods.described(await _described(joining, wait))
     return msgspec.json.encode({"algorithm": described.algorithm, "dim": described.dim})
 
 
