@@ -11,6 +11,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ import pytest
 from laconic import Agent, EpsilonFloor, Gaussian, LaconicUCB
 from laconic.cli.agent_file import read_agent
 from laconic.errors import InputError, LinkError
-from laconic.runtimes.service.sidecar import VERBS, Sidecar, openapi
+from laconic.runtimes.service.sidecar import MOST_WAITING, VERBS, Sidecar, openapi
+from tests.service.settling import until
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLE = ROOT / "examples" / "sidecar"
@@ -95,6 +97,22 @@ def test_a_reward_is_on_disk_when_it_is_answered_and_may_come_after_a_restart(tm
         code, answer = ask(there, "/observe", {"id": late, "reward": 2.0})
         assert code == 404
         assert "reported before" in answer["error"]
+
+
+def test_choosing_and_status_wait_behind_nobody_who_waits_for_the_disk_or_the_coordinator(tmp_path: Path) -> None:
+    with sidecar(tmp_path) as there, ThreadPoolExecutor(MOST_WAITING) as clients:
+        ids = [ask(there, "/choose", {"arms": ARMS})[1]["id"] for _ in range(MOST_WAITING - 4)]
+        with there.agent._diary._disk:  # a disk that takes long
+            flushes = [clients.submit(ask, there, "/flush", {"timeout": 0.1}) for _ in range(4)]
+            rewards = [clients.submit(ask, there, "/observe", {"id": each, "reward": 1.0}) for each in ids]
+            until(lambda: there._waiting == MOST_WAITING)
+            assert ask(there, "/choose", {"arms": ARMS})[0] == 200
+            assert ask(there, "/status")[0] == 200
+            code, answer = ask(there, "/learn", {"points": ARMS, "rewards": [1, 2, 3]})
+            assert (code, "try again later" in answer["error"]) == (503, True)
+        assert {each.result()[0] for each in rewards} == {200}
+        assert {each.result()[0] for each in flushes} == {504}
+        assert ask(there, "/status")[1]["observations"] == len(ids)
 
 
 def test_the_description_has_every_verb_and_is_made_from_the_types_that_check(tmp_path: Path) -> None:

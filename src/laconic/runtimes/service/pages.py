@@ -69,9 +69,15 @@ class _Refused(Exception):
 class Pages:
     """A server of requests, each on a connection of its own. ``answer`` is asked in the event loop."""
 
-    def __init__(self, answer: Callable[[Asked], Awaitable[Answer]], *, most_body: int = 0) -> None:
+    def __init__(
+        self,
+        answer: Callable[[Asked], Awaitable[Answer]],
+        *,
+        most_body: int = 0,
+        most_connections: int = MOST_CONNECTIONS,
+    ) -> None:
         """Serve what ``answer`` says; bodies of more than ``most_body`` bytes are refused unread."""
-        self._asked, self._most_body = answer, most_body
+        self._asked, self._most_body, self._most_connections = answer, most_body, most_connections
         self._server: asyncio.Server | None = None
         self._socket: Path | None = None
         self._serving: set[asyncio.Task[None]] = set()
@@ -141,7 +147,7 @@ class Pages:
             self._streams -= 1
 
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Asked:
-        if len(self._serving) > MOST_CONNECTIONS:
+        if len(self._serving) > self._most_connections:
             raise _Refused(503, "too many connections")
         try:
             head = await reader.readuntil(b"\r\n\r\n")

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
+from enum import Enum
 from functools import partial
 from importlib.metadata import version
 from types import TracebackType
@@ -26,8 +27,16 @@ from laconic.runtimes.service.security import is_loopback, require_address
 
 log = logging.getLogger("laconic.sidecar")
 MOST_BODY, MOST_TIMEOUT = 2**22, 300.0
-#: Threads for calls, which wait for a disk at most, and for flushes, which wait for the coordinator.
-CALLS, FLUSHES = 8, 2
+#: So many requests may wait for a disk or the coordinator at a time, and as many others are answered beside them.
+MOST_WAITING, MOST_BESIDE = 64, 64
+
+
+class Waits(Enum):
+    """What a request may wait for, and how many threads there are for those that do: none waits behind another kind."""
+
+    FOR_NOTHING = 4
+    FOR_DISK = 8
+    FOR_COORDINATOR = 2
 
 
 class ChooseBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -107,6 +116,7 @@ class Verb:
     answer: type[Any]
     about: str
     call: Callable[[Agent, Any], Any]
+    waits: Waits
 
 
 def _choose(agent: Agent, body: ChooseBody) -> Chosen:
@@ -135,12 +145,20 @@ def _taken(agent: Agent) -> Taken:
     return Taken(agent.status().observations)
 
 
+def _status(agent: Agent, _: None) -> Status:
+    return agent.status()
+
+
+CHOOSE = "Choose an arm; waits for no network and no disk."
+OBSERVE = "Report a reward, however late; it is on disk then."
+LEARN = "Learn rewards of points observed elsewhere, all or none."
+FLUSH = "Share all observations now, and wait for the answer."
 VERBS: Mapping[str, Verb] = {
-    "/choose": Verb("POST", ChooseBody, Chosen, "Choose an arm; waits for no network and no disk.", _choose),
-    "/observe": Verb("POST", ObserveBody, Taken, "Report a reward, however late; it is on disk then.", _observe),
-    "/learn": Verb("POST", LearnBody, Taken, "Learn rewards of points observed elsewhere, all or none.", _learn),
-    "/flush": Verb("POST", FlushBody, Taken, "Share all observations now, and wait for the answer.", _flush),
-    "/status": Verb("GET", None, Status, "How the agent stands.", lambda agent, _: agent.status()),
+    "/choose": Verb("POST", ChooseBody, Chosen, CHOOSE, _choose, Waits.FOR_NOTHING),
+    "/observe": Verb("POST", ObserveBody, Taken, OBSERVE, _observe, Waits.FOR_DISK),
+    "/learn": Verb("POST", LearnBody, Taken, LEARN, _learn, Waits.FOR_DISK),
+    "/flush": Verb("POST", FlushBody, Taken, FLUSH, _flush, Waits.FOR_COORDINATOR),
+    "/status": Verb("GET", None, Status, "How the agent stands.", _status, Waits.FOR_NOTHING),
 }
 DESCRIPTION = "/openapi.json"
 #: The answer to an error; what comes first counts.
@@ -156,7 +174,7 @@ MISTAKES = {
     404: "No decision waits under this id.",
     413: "The body is too large.",
     422: "The body does not have the right shape.",
-    503: "The state file could not be written.",
+    503: "The state file could not be written, or too many wait for that.",
     504: "The coordinator did not answer in time.",
 }
 
@@ -209,9 +227,9 @@ class Sidecar:
         self.agent, self._address = agent, ""
         self._listen = require_listen(listen)
         self._origins = frozenset(require_names("origins", origins))
-        self._pages = Pages(self._answer, most_body=body_bytes)
-        self._calls = ThreadPoolExecutor(CALLS, thread_name_prefix="laconic-sidecar")
-        self._flushes = ThreadPoolExecutor(FLUSHES, thread_name_prefix="laconic-flush")
+        self._pages = Pages(self._answer, most_body=body_bytes, most_connections=MOST_WAITING + MOST_BESIDE)
+        self._threads = {each: ThreadPoolExecutor(each.value, "laconic-sidecar") for each in Waits}
+        self._waiting = 0
 
     def start(self) -> Sidecar:
         """Serve, until it is stopped.
@@ -232,8 +250,9 @@ class Sidecar:
     def stop(self) -> None:
         """Take no more requests, and end those that are under way."""
         background().run(self._pages.stop())
-        self._calls.shutdown(wait=True)
-        self._flushes.shutdown(wait=False, cancel_futures=True)
+        self._threads[Waits.FOR_COORDINATOR].shutdown(wait=False, cancel_futures=True)
+        for each in (Waits.FOR_NOTHING, Waits.FOR_DISK):
+            self._threads[each].shutdown(wait=True)
 
     def __enter__(self) -> Sidecar:
         return self.start()
@@ -273,8 +292,19 @@ class Sidecar:
             return Answer(200, JSON, b"{}", allow)
         if asked.method != verb.method:
             return _mistake(405, f"{asked.path} takes {verb.method}", {"Allow": f"{verb.method}, OPTIONS"})
-        threads = self._flushes if verb.body is FlushBody else self._calls
-        return await asyncio.get_running_loop().run_in_executor(threads, partial(self._called, verb, asked.body))
+        if verb.waits is Waits.FOR_NOTHING:
+            return await self._call(verb, asked.body)
+        if self._waiting >= MOST_WAITING:  # the others' connections are for those who wait for nothing
+            return _mistake(503, f"{MOST_WAITING} requests wait for the disk or the coordinator; try again later")
+        self._waiting += 1
+        try:
+            return await self._call(verb, asked.body)
+        finally:
+            self._waiting -= 1
+
+    async def _call(self, verb: Verb, data: bytes) -> Answer:
+        threads = self._threads[verb.waits]
+        return await asyncio.get_running_loop().run_in_executor(threads, partial(self._called, verb, data))
 
     def _called(self, verb: Verb, data: bytes) -> Answer:
         try:
