@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import stat
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,7 @@ from laconic.cli import app
 from laconic.cli.demo_federation import verdict
 from laconic.cli.federation import read_federation
 from laconic.errors import InputError, LaconicError
+from tests.service.settling import until
 
 COMMAND = [sys.executable, "-c", "from laconic.cli import main; main()"]
 FILE = """
@@ -95,6 +99,34 @@ def test_certs_makes_an_authority_a_coordinators_certificate_and_one_for_each_ag
     assert "coordinator" not in renewed.output
 
 
+@pytest.mark.parametrize(
+    ("host", "words"),
+    [
+        ("bücher.example", "try 'xn--bcher-kva.example'"),
+        ("", "no name or address of a machine"),
+        ("bad host/..", "no name or address of a machine"),
+        ("bandit.internal:7443", "without a port"),
+        ("[::1]", "no name or address of a machine"),
+        ("10.0.0.256", "no name or address of a machine"),
+        (".internal", "no name or address of a machine"),
+        ("x" * 64, "no name or address of a machine"),
+    ],
+)
+def test_certs_refuses_a_host_that_no_certificate_can_hold_before_anything_is_written(
+    host: str, words: str, tmp_path: Path
+) -> None:
+    for more in ((), ("--renew",)):
+        done = CliRunner().invoke(app, ["certs", str(tmp_path / "certs"), "--host", host, *more])
+        assert isinstance(done.exception, InputError)
+        assert words in str(done.exception)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("host", ["bandit.internal", "my_host", "*.internal", "10.0.0.7", "fd00::7", "7up.example"])
+def test_certs_takes_names_and_addresses_of_machines(host: str, tmp_path: Path) -> None:
+    assert CliRunner().invoke(app, ["certs", str(tmp_path), "--host", host]).exit_code == 0
+
+
 def test_status_says_that_nobody_answers() -> None:
     done = CliRunner().invoke(app, ["status", "127.0.0.1:1"])
     assert isinstance(done.exception, LaconicError)
@@ -130,6 +162,30 @@ def test_the_demonstration_loses_nothing_though_an_agent_is_killed() -> None:
     assert found["at_coordinator"] == found["in_state_files"] == 32
     assert found["killed"]["resumed_after"] >= found["killed"]["after_round"] == 8
     assert found["regret"] < found["regret_at_random"]
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are not seen in a folder here")
+def test_a_demonstration_that_is_told_to_end_leaves_neither_processes_nor_files(tmp_path: Path) -> None:
+    words = ["demo-federation", "--agents", "2", "--pause", "60"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    with subprocess.Popen([*COMMAND, *words], stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("coordinator at")
+        until(lambda: len(naming(tmp_path)) == 3)
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (143, "")
+    assert naming(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def naming(folder: Path) -> list[str]:
+    """The commands that are running with a folder among their words."""
+    found = []
+    for each in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):  # it has ended since
+            found.append(each.read_bytes().decode(errors="replace"))
+    return [each for each in found if str(folder) in each]
 
 
 @pytest.mark.parametrize(

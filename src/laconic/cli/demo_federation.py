@@ -13,14 +13,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import IO, Annotated, Any
 
 import typer
 
 from laconic import limits
 from laconic.cli.options import number, whole
+from laconic.cli.stopping import stoppable
 
-MOST_SECONDS = 600.0
+#: How long it may take in all, and how long a coordinator that is told to end, in seconds.
+MOST_SECONDS, ENDING_SECONDS = 600.0, 10.0
 LACONIC = [sys.executable, "-c", "from laconic.cli import main; main()"]
 
 
@@ -48,10 +50,14 @@ def demo_federation(
     from laconic.cli.display import as_json as to_json
 
     require_at_least("--pause", pause, least=0)
-    with tempfile.TemporaryDirectory(prefix="laconic-demo-") as folder:
-        demo = _Demo(Path(folder), agents=agents, rounds=rounds, seed=seed, pause=pause, quiet=as_json)
-        found = demo.run()
-    found |= _simulated(agents, rounds, seed)
+    with stoppable() as stop:
+        try:
+            with tempfile.TemporaryDirectory(prefix="laconic-demo-") as folder:
+                demo = _Demo(Path(folder), agents=agents, rounds=rounds, seed=seed, pause=pause, quiet=as_json)
+                found = demo.run()
+            found |= _simulated(agents, rounds, seed)
+        except KeyboardInterrupt:
+            raise typer.Exit(stop.code) from None
     typer.echo(to_json(found) if as_json else "\n".join(_said(found)))
     if found["lost"]:
         raise typer.Exit(1)
@@ -91,10 +97,7 @@ class _Demo:
         file = self._folder / "federation.toml"
         file.write_text(_federation_file())
         log = (self._folder / "coordinator.log").open("w")
-        with (
-            log,
-            subprocess.Popen([*LACONIC, "serve", str(file)], stdout=subprocess.PIPE, stderr=log, text=True) as one,
-        ):
+        with log, _child([*LACONIC, "serve", str(file)], stderr=log) as one:
             try:
                 assert one.stdout is not None
                 where: dict[str, str] = json.loads(one.stdout.readline() or "{}")
@@ -103,7 +106,7 @@ class _Demo:
                 self._say(f"coordinator at {where['address']}, live at http://{where['http']}/")
                 yield where
             finally:
-                one.terminate()
+                _end(one)
 
     def _start(self, number: int, address: str) -> None:
         part = {
@@ -116,8 +119,7 @@ class _Demo:
             "pause": self._pause,
         }
         command = [sys.executable, "-m", "laconic.cli.demo_agent", json.dumps(part)]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self._processes[number] = process
+        process = self._processes[number] = _child(command)
         threading.Thread(target=self._listen, args=(number, process), daemon=True).start()
 
     def _listen(self, number: int, process: subprocess.Popen[str]) -> None:
@@ -176,6 +178,21 @@ class _Demo:
             "regret": sum(each["regret"] for each in self._done.values()),
             "bytes": sum(row["bytes"] for row in found["traffic"]),
         }
+
+
+def _child(command: list[str], *, stderr: IO[str] | None = None) -> subprocess.Popen[str]:
+    """A process that Ctrl-C in this terminal does not reach: it is ended here, in order."""
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True, start_new_session=True)
+
+
+def _end(coordinator: subprocess.Popen[str]) -> None:
+    """Have a coordinator end, and wait for that: its files are removed next."""
+    coordinator.terminate()
+    try:
+        coordinator.wait(ENDING_SECONDS)
+    except subprocess.TimeoutExpired:
+        coordinator.kill()
+        coordinator.wait()
 
 
 def _fail(message: str) -> None:

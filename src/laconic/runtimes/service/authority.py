@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -40,6 +41,8 @@ Side = Literal["coordinator", "agent"]
 PURPOSES = {"coordinator": ExtendedKeyUsageOID.SERVER_AUTH, "agent": ExtendedKeyUsageOID.CLIENT_AUTH}
 T = TypeVar("T")
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
+#: A part of a machine's name, between dots; networks of containers have names with underscores.
+_LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?", re.ASCII)
 
 
 def certify(
@@ -58,6 +61,8 @@ def certify(
     directory = Path(folder)
     for name in names:
         _require_file_name(name)
+    for host in hosts:
+        _require_host(host)
     directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     made = [] if (directory / "ca.crt").exists() else _begin(directory)
     certificate, key = _authority(directory)
@@ -153,6 +158,36 @@ def _require_file_name(name: str) -> None:
         raise InputError(f"{name!r} cannot name a certificate; try up to 64 letters, digits, '-', '_' and '.'")
 
 
+def _require_host(host: str) -> None:
+    """A name or an address under which a machine can be reached, in the letters that certificates have."""
+    if _is_address(host) or _is_machine(host):
+        return
+    try:
+        plain = host.encode("idna").decode()
+    except UnicodeError:
+        plain = ""
+    if not host.isascii() and _is_machine(plain):
+        raise InputError(
+            f"host {host!r} has letters that no certificate holds; try {plain!r}, here and in the address of agents"
+        )
+    raise InputError(
+        f"host {host!r} is no name or address of a machine; try bandit.internal, 10.0.0.7 or fd00::7, without a port"
+    )
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_machine(host: str) -> bool:
+    labels = host.removeprefix("*.").split(".")
+    return len(host) <= 253 and all(map(_LABEL.fullmatch, labels)) and not labels[-1].isdigit()
+
+
 def _begin(directory: Path) -> list[Path]:
     """A new authority."""
     if (directory / "ca.key").exists():
@@ -235,10 +270,7 @@ def _common_name(name: str) -> x509.Name:
 
 
 def _host(host: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
+    return x509.IPAddress(ipaddress.ip_address(host)) if _is_address(host) else x509.DNSName(host)
 
 
 def _hosts_in(path: Path) -> list[str]:
