@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
@@ -26,7 +26,7 @@ from laconic.errors import InputError, LinkError, StateError, StateInUse
 from laconic.protocol.client import Client
 from laconic.protocol.messages import Ask
 from laconic.protocol.outcome import Work
-from laconic.protocol.records import Finished
+from laconic.protocol.records import Finished, Forgot, Record
 from laconic.protocol.roster import Patience
 from laconic.protocol.session import Wants
 from laconic.runtimes.service import agent as agents
@@ -159,6 +159,29 @@ def test_decisions_older_than_a_stated_time_are_forgotten_and_counted(tmp_path: 
         assert set(agent.pending) == {new.id}
         with pytest.raises(InputError):
             agent.observe(old.id, 1.0)
+
+
+def test_all_decisions_that_are_too_old_are_forgotten_in_one_commit_but_those_whose_reward_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with lonely(tmp_path, forget_after=1000.0) as agent:
+        picks = [agent.choose(ARMS) for _ in range(50)]
+        for pick in picks:
+            agent._ages._made[pick.id] -= 2000.0
+        waiting = agent.pending
+        agent.observe(picks[7], 1.0)
+        monkeypatch.setattr(Agent, "pending", waiting)  # as if that reward had come just after this was looked at
+        written: list[Sequence[Record]] = []
+        append = agent._diary.store.append
+
+        def noted(records: Sequence[Record], **options: Any) -> None:
+            written.append(records)
+            append(records, **options)
+
+        monkeypatch.setattr(agent._diary.store, "append", noted)
+        assert agent.forget_old() == agent.status().forgotten == 49
+        assert [len(each) for each in written if any(isinstance(record, Forgot) for record in each)] == [49]
+        assert agent.status().pending == 0
 
 
 @pytest.mark.parametrize("step", [3600.0, -3600.0])

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from laconic.algorithms import Algorithm
 from laconic.checks import require_positive
-from laconic.errors import InputError, LaconicError, LinkError, LocalProtocolError, StateError
+from laconic.errors import LaconicError, LinkError, LocalProtocolError, StateError
 from laconic.protocol.client import Client
 from laconic.protocol.codec import Codec
 from laconic.protocol.learner import Decision
@@ -42,6 +42,8 @@ from laconic.runtimes.service.worker import Worker
 log = logging.getLogger("laconic.agent")
 #: How often what waits is written, and old decisions are looked for, in seconds.
 PAUSE, LOOK = 0.25, 30.0
+#: So many decisions are given up at a time: `choose` waits for that, some 30 ms.
+MOST_FORGOTTEN = 1000
 #: After so many seconds a flush is asked for again, if nobody knows that it is wanted.
 ASK_AGAIN = 2.0
 UNANSWERED = "the flush was not answered"
@@ -548,16 +550,16 @@ class Agent:
                 self._closed.wait(1.0)
 
     def forget_old(self) -> int:
-        """Give up decisions that have waited too long; how many."""
+        """Give up decisions that have waited too long, many in one commit; how many."""
         old = [name for name, seconds in self.pending.items() if seconds > self._forget_after]
-        for name in old:
-            try:
-                self._diary.happen(partial(Client.forget, decision=name))
-                self.forgotten += 1
-            except InputError:  # its reward came just now
-                pass
-            self._ages.end(name)
-        return len(old)
+        given_up = 0
+        for first in range(0, len(old), MOST_FORGOTTEN):
+            part = old[first : first + MOST_FORGOTTEN]
+            given_up += len(self._diary.happen(partial(_forget, decisions=part)).keep)
+            for name in part:
+                self._ages.end(name)
+        self.forgotten += given_up
+        return given_up
 
     def _note_times(self) -> None:
         """Note when decisions that wait were made, so that a restart does not make them younger."""
@@ -588,6 +590,12 @@ class Agent:
 
 def _is_flushed(client: Client) -> bool:
     return not client.session.flushing
+
+
+def _forget(client: Client, decisions: Sequence[str]) -> Outcome[Up]:
+    """Give up decisions, but those whose reward came just now."""
+    outcomes = [client.forget(each) for each in decisions if each in client.learner.pending]
+    return Outcome(keep=tuple(record for each in outcomes for record in each.keep))
 
 
 def _is_outside(client: Client) -> bool:
