@@ -99,6 +99,22 @@ def test_a_reward_is_on_disk_when_it_is_answered_and_may_come_after_a_restart(tm
         assert "reported before" in answer["error"]
 
 
+def test_a_decision_whose_record_was_lost_is_reported_with_its_point_and_the_advice_says_so(tmp_path: Path) -> None:
+    with sidecar(tmp_path) as there:
+        with there.agent._diary._disk:
+            _, chosen = ask(there, "/choose", {"arms": ARMS})
+            there.agent._diary._queue.clear()  # as a kill does before it is written
+        assert chosen["point"] == ARMS[chosen["arm"]]
+    with sidecar(tmp_path) as there:
+        lost = {"id": chosen["id"], "reward": 1.0}
+        code, answer = ask(there, "/observe", lost)
+        assert (code, answer["error"].endswith("its id and its point, as choose answered")) == (404, True)
+        for wrong, refused in (([0.1], 422), ([1e300, 0.0], 422), (["x", 0.0], 422)):
+            assert ask(there, "/observe", lost | {"point": wrong})[0] == refused
+        assert ask(there, "/observe", lost | {"point": chosen["point"]}) == (200, {"observations": 1})
+        assert ask(there, "/observe", lost | {"point": chosen["point"]})[0] == 404
+
+
 def test_choosing_and_status_wait_behind_nobody_who_waits_for_the_disk_or_the_coordinator(tmp_path: Path) -> None:
     with sidecar(tmp_path) as there, ThreadPoolExecutor(MOST_WAITING) as clients:
         ids = [ask(there, "/choose", {"arms": ARMS})[1]["id"] for _ in range(MOST_WAITING - 4)]
@@ -124,7 +140,9 @@ def test_the_description_has_every_verb_and_is_made_from_the_types_that_check(tm
     for path, verb in VERBS.items():
         operation = found["paths"][path][verb.method.lower()]
         assert operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"]
+        assert {"405", "411"} <= operation["responses"].keys()
         if verb.body is not None:
+            assert operation["requestBody"]["required"] is (path != "/flush")
             name = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
             assert found["components"]["schemas"][name]["properties"].keys() == set(verb.body.__struct_fields__)
 
@@ -182,6 +200,7 @@ def test_a_body_that_is_too_large_is_refused_unread(tmp_path: Path) -> None:
         (b"rubbish\r\n\r\n", b"400"),
         (b"GET /status HTTP/1.1\r\nno colon\r\n\r\n", b"400"),
         (b"GET /choose HTTP/1.1\r\n\r\n", b"405"),
+        (b"POST /openapi.json HTTP/1.1\r\n\r\n", b"405"),
     ],
 )
 def test_what_is_no_proper_request_is_refused_on_its_connection_alone(

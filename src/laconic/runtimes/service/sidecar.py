@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from laconic.checks import require_names, require_whole
+from laconic.checks import finite_array, require_names, require_whole
 from laconic.errors import InputError, LaconicError, LinkError, StateError, UnknownDecision
 from laconic.limits import MOST_AT_ONCE
 from laconic.protocol.learner import ArmId, Decision
@@ -47,10 +47,18 @@ class ChooseBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ObserveBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The reward of a decision, by the id that choose answered with."""
+    """The reward of a decision, by the id that choose answered with; with its point also where its record was lost."""
 
     id: str
     reward: float
+    point: list[float] | None = None
+
+    @property
+    def decision(self) -> Decision | str:
+        """What is reported on."""
+        if self.point is None:
+            return self.id
+        return Decision(self.id, arm=0, mean=0.0, width=0.0, point=finite_array("point", [self.point], ndim=2))
 
 
 class LearnBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,10 +75,11 @@ class FlushBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Chosen(msgspec.Struct, frozen=True):
-    """A decision: the place of the arm among those given, its name if it has one, its mean and width."""
+    """A decision: the place of the arm among those given, its features, its name if it has one, its mean and width."""
 
     id: str
     arm: int
+    point: list[float]
     mean: float
     width: float
     propensity: float | None  # null where it is not known
@@ -83,6 +92,7 @@ class Chosen(msgspec.Struct, frozen=True):
         return cls(
             id=decision.id,
             arm=decision.arm,
+            point=decision.point[0].tolist(),
             mean=decision.mean,
             width=decision.width,
             propensity=_known(decision.propensity),
@@ -118,6 +128,11 @@ class Verb:
     call: Callable[[Agent, Any], Any]
     waits: Waits
 
+    @property
+    def spares_body(self) -> bool:
+        """Whether its body may be left out, as it has only defaults."""
+        return self.body is FlushBody
+
 
 def _choose(agent: Agent, body: ChooseBody) -> Chosen:
     ids: list[ArmId] | None = body.ids
@@ -125,7 +140,11 @@ def _choose(agent: Agent, body: ChooseBody) -> Chosen:
 
 
 def _observe(agent: Agent, body: ObserveBody) -> Taken:
-    agent.observe(body.id, body.reward)
+    try:
+        agent.observe(body.decision, body.reward)
+    except UnknownDecision as error:
+        advice = "; that is its id and its point, as choose answered" if body.point is None else ""
+        raise UnknownDecision(f"{error}{advice}") from None
     return _taken(agent)
 
 
@@ -172,8 +191,12 @@ MISTAKES = {
     400: "The body is no JSON.",
     403: "The origin, or the host, is foreign.",
     404: "No decision waits under this id.",
+    405: "The path takes another method.",
+    411: "The body came without a Content-Length.",
     413: "The body is too large.",
     422: "The body does not have the right shape.",
+    431: "The header is too long.",
+    500: "The agent made a mistake of its own, which its log says.",
     503: "The state file could not be written, or too many wait for that.",
     504: "The coordinator did not answer in time.",
 }
@@ -195,11 +218,11 @@ def openapi() -> dict[str, Any]:
 
 def _operation(path: str, verb: Verb, known: Mapping[Any, Any]) -> dict[str, Any]:
     mistakes = {str(code): _said(about, known[Mistake]) for code, about in MISTAKES.items()}
-    asked = {} if verb.body is None else {"requestBody": {"required": True, **_said("", known[verb.body])}}
+    body = {} if verb.body is None else {"required": not verb.spares_body, **_said("", known[verb.body])}
     return {
         "operationId": path.strip("/"),
         "summary": verb.about,
-        **asked,
+        **({"requestBody": body} if body else {}),
         "responses": {"200": _said("Done.", known[verb.answer]), **mistakes},
     }
 
@@ -282,16 +305,18 @@ class Sidecar:
         return None
 
     async def _answered(self, asked: Asked) -> Answer:
-        if asked.path == DESCRIPTION and asked.method == "GET":
-            return Answer(200, JSON, msgspec.json.encode(openapi()))
         verb = VERBS.get(asked.path)
-        if verb is None:
+        if verb is None and asked.path != DESCRIPTION:
             return _mistake(404, f"there are {', '.join([*VERBS, DESCRIPTION])}")
+        method = "GET" if verb is None else verb.method
         if asked.method == "OPTIONS":  # a browser asks before it sends
-            allow = {"Access-Control-Allow-Methods": verb.method, "Access-Control-Allow-Headers": "content-type"}
+            allow = {"Access-Control-Allow-Methods": method, "Access-Control-Allow-Headers": "content-type"}
             return Answer(200, JSON, b"{}", allow)
-        if asked.method != verb.method:
-            return _mistake(405, f"{asked.path} takes {verb.method}", {"Allow": f"{verb.method}, OPTIONS"})
+        if asked.method != method:
+            return _mistake(405, f"{asked.path} takes {method}", {"Allow": f"{method}, OPTIONS"})
+        return Answer(200, JSON, msgspec.json.encode(openapi())) if verb is None else await self._done(verb, asked)
+
+    async def _done(self, verb: Verb, asked: Asked) -> Answer:
         if verb.waits is Waits.FOR_NOTHING:
             return await self._call(verb, asked.body)
         if self._waiting >= MOST_WAITING:  # the others' connections are for those who wait for nothing
@@ -308,7 +333,7 @@ class Sidecar:
 
     def _called(self, verb: Verb, data: bytes) -> Answer:
         try:
-            body = None if verb.body is None else _body(data, verb.body)
+            body = None if verb.body is None else _body(data, verb)
             answer = verb.call(self.agent, body)
         except msgspec.ValidationError as error:
             return _mistake(422, str(error))
@@ -322,9 +347,8 @@ class Sidecar:
         return Answer(200, JSON, msgspec.json.encode(asdict(answer) if isinstance(answer, Status) else answer))
 
 
-def _body(data: bytes, kind: type[Any]) -> Any:
-    """What is in a body; one that has only defaults may be left out."""
-    return msgspec.json.decode(data or (b"{}" if kind is FlushBody else b""), type=kind)
+def _body(data: bytes, verb: Verb) -> Any:
+    return msgspec.json.decode(data or (b"{}" if verb.spares_body else b""), type=verb.body)
 
 
 def _mistake(code: int, error: str, headers: Mapping[str, str] | None = None) -> Answer:
