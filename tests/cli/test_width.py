@@ -70,7 +70,7 @@ def test_a_live_table_fits_any_terminal_and_shortens_no_cell(width: int) -> None
 
 def test_status_and_top_fit_and_keep_the_names_of_members_whole() -> None:
     from laconic.cli.status import _lines
-    from laconic.cli.top import shown
+    from laconic.cli.top import Screen
 
     name = "a-member-with-a-name-of-more-than-forty-letters-1234567890"
     member = {"name": name, "status": "present", "observations": 123_456_789, "mean": 0.123}
@@ -82,7 +82,7 @@ def test_status_and_top_fit_and_keep_the_names_of_members_whole() -> None:
     view = found | {"rewards": {"mean": 0.5}, "costs": {"sent": 1, "paper": 2, "raw": 3}, "together": True}
     view |= {"dictionary": 12, "atoms": None, "exchanges": [exchange]}
     console = Console(file=io.StringIO(), width=80)
-    console.print(shown(view))
+    console.print(Screen(view))
     assert isinstance(console.file, io.StringIO)
     for text in ("\n".join(_lines(found)), console.file.getvalue()):
         assert max(len(line.rstrip()) for line in text.splitlines()) <= 80, text

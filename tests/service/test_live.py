@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import os
 import queue
@@ -20,11 +21,14 @@ from urllib.parse import unquote
 
 import numpy as np
 import pytest
+from rich.console import Console
+from rich.live import Live
 from typer.testing import CliRunner
 
 from laconic import Agent, ApproxDisKernelUCB, DisKernelUCB, DisLinUCB, Gaussian, LaconicUCB
 from laconic.algorithms import Algorithm
 from laconic.cli import app
+from laconic.cli.top import Screen
 from laconic.protocol.messages import Released, Request
 from laconic.protocol.server import Server
 from laconic.runtimes.service.background import background
@@ -331,6 +335,54 @@ def test_top_that_is_told_to_end_leaves_the_terminal_as_it_was_and_exits_with_0(
         assert process.wait(60) == 0
     assert seen.count(b"\x1b[?1049h") == seen.count(b"\x1b[?1049l") == 1
     assert seen.rindex(b"\x1b[?25h") > seen.rindex(b"\x1b[?25l")
+
+
+def crowded(*, errors: int = 4) -> dict[str, Any]:
+    """A view of which a small terminal has no room for everything."""
+    standing = ["left", *["present"] * 9, "away"]
+    member = {"observations": 12, "mean": 0.5}
+    exchange = {"member": "edge-1", "why": "flush", "time": 0.0, "number": 1, "bytes": 10}
+    moved = {"direction": "up", "messages": 1, "bytes": 10}
+    view: dict[str, Any] = {"address": "127.0.0.1:7443", "ready": True, "state": "idle", "seconds": 12.0, "epoch": 3}
+    view |= {"together": True, "observations": 108, "rewards": {"mean": 0.5}, "dictionary": 12, "atoms": None}
+    view |= {"costs": {"sent": 1, "paper": 2, "raw": 3}}
+    view |= {"members": [member | {"name": f"edge-{n}", "status": each} for n, each in enumerate(standing)]}
+    view |= {"exchanges": [exchange | {"result": f"epoch {number}"} for number in range(12, 0, -1)]}
+    view |= {"traffic": [moved | {"phase": f"phase {number}"} for number in range(8)]}
+    return view | {"errors": [f"edge-{n} was refused: {'why it was ' * 30}" for n in range(errors)]}
+
+
+def test_top_without_room_shows_the_newest_error_who_is_away_and_some_of_each_and_says_what_is_left_out() -> None:
+    lines = [line for line, _ in Screen(crowded()).lines(width=80, height=24)]
+    assert len(lines) <= 24
+    for words in ("9 of 10 members present", "! edge-3 was refused", "edge-10  ", "epoch 12", "phase 0, up"):
+        assert words in "\n".join(lines)
+    left_out = [line.split(" ", 2) for line in lines if line.startswith("… ")]
+    totals = {"earlier errors": 4, "more members": 11, "earlier exchanges": 12, "more phases": 8}
+    assert [what for _, _, what in left_out] == [*totals]
+    assert all(int(count) < totals[what] for _, count, what in left_out)
+
+
+@pytest.mark.parametrize("height", [1, 5, 8, 16, 40, 80])
+def test_top_never_draws_more_lines_than_a_terminal_has_and_everything_where_there_is_room(height: int) -> None:
+    lines = [line for line, _ in Screen(crowded(), trouble="nobody answers").lines(width=80, height=height)]
+    assert len(lines) <= height
+    assert (lines[0] == "nobody answers") == (height > 1)
+    assert height < 80 or [line for line in lines if "…" in line] == ["… 2 earlier exchanges"]
+
+
+def test_what_top_draws_live_is_made_for_the_height_of_its_terminal() -> None:
+    console = Console(file=io.StringIO(), width=80, height=24, force_terminal=True)
+    with Live(Screen(crowded(), fits=True), console=console, screen=True, auto_refresh=False) as live:
+        live.refresh()
+    assert isinstance(console.file, io.StringIO)
+    assert "… 6 more phases" in console.file.getvalue()
+
+
+def test_top_that_is_shown_once_cuts_no_error() -> None:
+    view = crowded(errors=1)
+    lines = [line for line, _ in Screen(view).lines(width=80, height=None)]
+    assert view["errors"][0].strip() in " ".join(" ".join(lines).split())
 
 
 def test_top_says_that_nobody_answers() -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,12 +16,18 @@ from laconic.cli.options import number
 from laconic.cli.signals import heard
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions
+    from rich.text import Text
 
     from laconic.report.table import Table
 
 WHYS = {"flush": "flushed", "trigger": "trigger fired", "asked": "asked"}
-MEMBERS, EXCHANGES = 20, 10
+#: So many rows are shown at most, however high the terminal is.
+MEMBERS, EXCHANGES, PHASES, ERRORS = 20, 10, 20, 10
+#: So many lines of an error, where not everything fits.
+ERROR_LINES = 2
+#: A line, and how it is painted.
+Line = tuple[str, str]
 
 
 def top(
@@ -30,7 +39,7 @@ def top(
 ) -> None:
     """Watch a federation: members, exchanges and why, bytes, rewards and last errors, until Ctrl-C.
 
-    Where it is not shown in a terminal, it is shown once.
+    Where not everything fits it says what is left out. Where it is not shown in a terminal, it is shown once.
     The coordinator shows the same as a page at its HTTP address.
     """
     from rich.console import Console
@@ -42,70 +51,167 @@ def top(
     require_positive("--every", every)
     console, found = Console(), fetched(address, path="/view")
     if once or not sys.stdout.isatty():
-        console.print(shown(found))
+        console.print(Screen(found))
         return
     with (
         heard(signal.SIGTERM, signal.SIGINT) as signals,
-        Live(shown(found), console=console, screen=True, auto_refresh=False) as live,
+        Live(Screen(found, fits=True), console=console, screen=True, auto_refresh=False) as live,
     ):
         while signals.next(every) is None:
             live.update(_now(address, found), refresh=True)
 
 
-def _now(address: str, last: dict[str, Any]) -> RenderableType:
+def _now(address: str, last: dict[str, Any]) -> Screen:
     """How things stand; where nobody answers, how they stood."""
-    from rich.console import Group
-    from rich.text import Text
-
     from laconic.cli.status import fetched
     from laconic.errors import LinkError
 
     try:
         last.update(fetched(address, path="/view"))
     except LinkError as error:
-        return Group(Text(str(error), style="bold red"), shown(last))
-    return shown(last)
+        return Screen(last, trouble=str(error), fits=True)
+    return Screen(last, fits=True)
 
 
-def shown(view: dict[str, Any]) -> RenderableType:
-    """A view as text and tables."""
-    from rich.console import Group
-    from rich.text import Text
+@dataclass(frozen=True)
+class Screen:
+    """A view as lines and tables, for which rich asks once it knows how much room there is.
 
-    from laconic.cli.display import rich_table
+    ``trouble`` is what is wrong with it, and stands above it. One that ``fits`` has no more lines than the terminal.
+    """
 
-    parts = [Text(line) for line in _head(view)]
-    tables = [rich_table(each) for each in (_members(view), _exchanges(view), _traffic(view))]
-    return Group(*parts, *tables, *(Text(f"! {error}", style="red") for error in view["errors"]))
+    view: dict[str, Any]
+    trouble: str = ""
+    fits: bool = False
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        from rich.text import Text
+
+        for line, style in self.lines(width=options.max_width, height=options.max_height if self.fits else None):
+            yield Text(line, style=style, no_wrap=True, overflow="ignore")
+
+    def lines(self, *, width: int, height: int | None) -> list[Line]:
+        """All lines, where there is room for them, and else as many as there is room for."""
+        parts = [_errors(self.view), *_tables(self.view)]
+        lines = self._drawn(parts, _rows(parts), width=width)
+        return lines if height is None or len(lines) <= height else self._cut(width=width, height=height)
+
+    def _cut(self, *, width: int, height: int) -> list[Line]:
+        """So many lines at most: of those parts that have most rows for their weight some are left out."""
+        parts = [_errors(self.view, most_lines=ERROR_LINES), *_tables(self.view)]
+        rows = _rows(parts)
+        lines = self._drawn(parts, rows, width=width)
+        while len(lines) > height and (
+            losing := [place for place, part in enumerate(parts) if rows[place] > part.least]
+        ):
+            rows[max(losing, key=lambda place: rows[place] / parts[place].weight)] -= 1
+            lines = self._drawn(parts, rows, width=width)
+        return lines if len(lines) <= height else [*lines[: height - 1], ("…", "")]
+
+    def _drawn(self, parts: Sequence[_Part], rows: Sequence[int], *, width: int) -> list[Line]:
+        from laconic.report.table import wrapped
+
+        head = [(self.trouble, "bold red")] if self.trouble else []
+        head += [(line, "") for line in _head(self.view)]
+        lines = [(line, style) for text, style in head for line in wrapped(text, width=width).split("\n")]
+        drawn = (part.lines(count, width=width) for part, count in zip(parts, rows, strict=True))
+        return [*lines, *chain.from_iterable(drawn)]
+
+
+@dataclass(frozen=True)
+class _Part:
+    """A part of the screen: what its rows are and how they are drawn, how many at most, and how much they matter."""
+
+    what: str
+    rows: Sequence[Any]
+    draw: Callable[[Sequence[Any], int], list[str]]
+    most: int
+    weight: float
+    more: str = "more"  # what those are that are not shown
+    style: str = ""
+    least: int = 0
+
+    def lines(self, rows: int, *, width: int) -> list[Line]:
+        """So many of its rows, and how many there are beside them."""
+        left = len(self.rows) - rows
+        drawn = self.draw(self.rows[:rows], width) if rows or not left else []
+        beside = f"{self.more} " if rows else ""
+        said = [f"… {left} {beside}{self.what}{'' if left == 1 else 's'}"] if left else []
+        return [(line, self.style) for line in [*drawn, *said]]
+
+
+def _rows(parts: Sequence[_Part]) -> list[int]:
+    """How many rows of each part are shown where there is room."""
+    return [min(part.most, len(part.rows)) for part in parts]
+
+
+def _errors(view: dict[str, Any], *, most_lines: int | None = None) -> _Part:
+    """The last errors, newest first, each in so many lines at most."""
+    from laconic.report.table import wrapped
+
+    def draw(errors: Sequence[str], width: int) -> list[str]:
+        texts = [wrapped(f"! {error}", width=width).split("\n") for error in errors]
+        return [line for text in texts for line in _begun(text, most_lines or len(text))]
+
+    newest = view["errors"][::-1]
+    return _Part("error", newest, draw, most=ERRORS, weight=1.0, more="earlier", style="red", least=min(1, len(newest)))
+
+
+def _begun(text: list[str], most: int) -> list[str]:
+    """The first lines of a text, with a sign where there are more."""
+    return text if len(text) <= most else [*text[: most - 1], f"{text[most - 1][:-2].rstrip()} …"]
+
+
+def _tables(view: dict[str, Any]) -> list[_Part]:
+    """Members, exchanges and bytes."""
+    return [
+        _part("member", _members(view), most=MEMBERS, weight=2.0),
+        _part("exchange", _exchanges(view), most=EXCHANGES, weight=1.0, more="earlier"),
+        _part("phase", _traffic(view), most=PHASES, weight=1.0),
+    ]
+
+
+def _part(what: str, table: Table, *, most: int, weight: float, more: str = "more") -> _Part:
+    def draw(rows: Sequence[tuple[str, ...]], width: int) -> list[str]:
+        return replace(table, rows=tuple(rows)).text(width=width).split("\n")
+
+    return _Part(what, table.rows, draw, most=most, weight=weight, more=more)
 
 
 def _head(view: dict[str, Any]) -> list[str]:
     from laconic.report.table import amount
 
-    here = sum(each["status"] == "present" for each in view["members"])
+    here, known = (sum(map(holds, view["members"])) for holds in (_is_present, _is_member))
     mean, costs = view["rewards"]["mean"], view["costs"]
     number = f"epoch {view['epoch']}" if view["together"] else f"version {view['version']}"
     points = "" if view["dictionary"] is None else f", dictionary {view['dictionary']}"
     points = points if view["atoms"] is None else f", {view['atoms']} atoms"
     return [
         f"{view['address']}: {view['state'] if view['ready'] else 'not ready'}, up {view['seconds']:,.0f} s",
-        f"{here} of {len(view['members'])} members present, {number}{points}, {view['observations']:,} observations"
+        f"{here} of {known} members present, {number}{points}, {view['observations']:,} observations"
         + ("" if mean is None else f", mean reward {mean:.3g}"),
         f"{amount(costs['sent'], unit='B')} crossed the links; the paper's wire: {amount(costs['paper'], unit='B')}, "
         f"raw sharing: {amount(costs['raw'], unit='B')}",
     ]
 
 
+def _is_present(member: dict[str, Any]) -> bool:
+    return bool(member["status"] == "present")
+
+
+def _is_member(member: dict[str, Any]) -> bool:
+    return bool(member["status"] != "left")
+
+
 def _members(view: dict[str, Any]) -> Table:
+    """All who came: first those who are missed, then those who are there, and last those who left."""
     from laconic.report.table import NOTHING, Table
 
     rows = tuple(
         (each["name"], each["status"], f"{each['observations']:,}", NOTHING if mean is None else f"{mean:.3g}")
-        for each in view["members"][:MEMBERS]
+        for each in sorted(view["members"], key=lambda each: (not _is_member(each), _is_present(each)))
         for mean in (each["mean"],)
     )
-    more = len(view["members"]) - MEMBERS
-    rows += ((f"and {more} more", "", "", ""),) if more > 0 else ()
     return Table(("member", "status", "observations", "mean reward"), rows=rows, ranks=(0, 0, 1, 2))
 
 
@@ -120,7 +226,7 @@ def _exchanges(view: dict[str, Any]) -> Table:
             each["result"],
             f"{each['bytes']:,}",
         )
-        for each in view["exchanges"][:EXCHANGES]
+        for each in view["exchanges"]
     )
     return Table(("why", "when", "no.", "what came of it", "bytes"), rows=rows, ranks=(0, 2, 3, 1, 0))
 
