@@ -290,3 +290,10 @@ def test_kernels_are_values() -> None:
     assert hash(Matern(1.5)) == hash(Matern(nu=1.5))
     assert isinstance(as_kernel(sk.RBF()), Foreign)
     assert isinstance(Gaussian(), Kernel)
+
+
+def test_what_rounding_leaves_above_zero_is_no_kernel_value_above_one() -> None:
+    X = np.random.default_rng(0).uniform(-1, 1, size=(400, 7))
+    K = Gaussian(gamma=0.3)(X, X.copy())
+    assert K.max() <= 1.0
+    np.testing.assert_allclose(K, gaussian(0.3)(X, X), atol=1e-13)

@@ -85,7 +85,14 @@ def _negated_squares(X: Floats, Y: Floats, *, weight: float) -> Floats:
     if weight * (x.max(initial=0.0) + y.max(initial=0.0)) > PRODUCT_UP_TO:
         return _differences(X, Y) * -weight
     product = _products(*_factors(X, Y, weight=weight, x=x, y=y))
-    return np.minimum(product, 0.0, out=product)
+    _lower_to_zero(product)
+    return product
+
+
+def _lower_to_zero(A: Floats) -> None:
+    """Make what rounding left above 0 a 0, where it lies; mostly there is none, and looking takes a quarter as long."""
+    if A.max(initial=0.0) > 0.0:
+        np.minimum(A, 0.0, out=A)
 
 
 def _factors(X: Floats, Y: Floats, *, weight: float, x: Floats, y: Floats) -> tuple[Floats, Floats]:
