@@ -14,12 +14,15 @@ from laconic.linalg import (
     LARGE_BLOCK,
     SMALL_BLOCK,
     GrowingFactor,
+    add_gram,
     lower_cholesky,
+    lower_gram,
     lower_product,
     paired,
     pivoted_cholesky,
     product_with_lower,
     reversed_cholesky,
+    reversed_outer,
     solve_identity,
     solve_lower,
     solve_transposed,
@@ -324,3 +327,27 @@ def test_a_product_is_subtracted_where_the_matrix_lies(dtype: str, transposed: b
     expected[3:7] -= A @ B
     subtract_product(whole[3:7], A, B)
     np.testing.assert_allclose(whole, expected, atol=1e-6 if dtype == "float32" else 1e-14)
+
+
+@pytest.mark.parametrize("n", [0, 1, 95, 96, 97, 250])
+def test_an_inverse_in_parts_is_that_of_the_whole(n: int) -> None:
+    L = lower_cholesky(positive_definite(n))
+    whole = lapack.dtrtri(L.T, lower=0)[0].T if n else L
+    np.testing.assert_allclose(solve_identity(L), whole, rtol=1e-11, atol=1e-13)
+    assert (np.triu(solve_identity(L), 1) == 0).all()
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 70])
+def test_products_of_a_triangle_with_itself_are_those_of_whole_matrices(n: int) -> None:
+    L = lower_cholesky(positive_definite(n))
+    np.testing.assert_allclose(np.triu(lower_gram(L)), np.triu(L.T @ L), atol=1e-13)
+    np.testing.assert_allclose(np.triu(reversed_outer(L)), np.triu((L @ L.T)[::-1, ::-1]), atol=1e-13)
+
+
+@pytest.mark.parametrize(("n", "m"), [(0, 0), (1, 3), (40, 25), (25, 0)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_gram_is_added_on_and_above_the_diagonal(n: int, m: int, order: Any) -> None:
+    random = np.random.default_rng(3)
+    C, A = np.asfortranarray(positive_definite(n)), np.array(random.standard_normal((n, m)), order=order)
+    expected = np.triu(C + A @ A.T)
+    np.testing.assert_allclose(np.triu(add_gram(C, A)), expected, atol=1e-12)

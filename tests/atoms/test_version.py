@@ -7,6 +7,7 @@ import pytest
 
 from laconic.atoms import Fallback, Reason, Recipe, Version, belief_of, build, weights_of
 from laconic.atoms import joint as joints
+from laconic.atoms.belief import weighted_gram
 from laconic.atoms.builder import mean_missed, select
 from laconic.atoms.joint import Joint
 from laconic.atoms.spanning import independent
@@ -280,3 +281,12 @@ def test_no_more_atoms_are_selected_than_allowed_and_none_twice() -> None:
     )
     assert len(np.unique(rows)) == len(rows) == len(weights) <= int(white.d_eff) + 4
     assert (weights > 0).all()
+
+
+@pytest.mark.parametrize("size", [1, 2, 90])
+def test_weighted_sums_of_triangular_coordinates_are_those_of_any(size: int) -> None:
+    random = np.random.default_rng(size)
+    root, weights = np.tril(random.standard_normal((size, size))), random.uniform(0, 3, size)
+    quick, plain = (weighted_gram(root.T, weights, triangular=each) for each in (True, False))
+    np.testing.assert_allclose(quick, plain, atol=1e-12)
+    assert (quick == quick.T).all()

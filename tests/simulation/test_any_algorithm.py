@@ -78,9 +78,9 @@ def test_a_belief_that_ignores_an_atom_is_found_at_the_defaults(monkeypatch: pyt
 def test_a_certificate_that_says_a_little_too_much_is_found_at_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
     extremes = laconic.atoms.certificate._extremes
 
-    def boastful(*given: Any) -> tuple[float, float, float]:
-        e_lo, e_hi, d_eff = extremes(*given)
-        return e_lo, e_hi - 1e-3 * abs(e_hi), d_eff
+    def boastful(*given: Any, values: Floats) -> tuple[float, float]:
+        e_lo, e_hi = extremes(*given, values=values)
+        return e_lo, e_hi - 1e-3 * abs(e_hi)
 
     monkeypatch.setattr(laconic.atoms.certificate, "_extremes", boastful)
     assert " says " in broken(LaconicUCB())

@@ -12,7 +12,7 @@ from laconic.beliefs import FiniteBelief, NystromEmbedding, Statistics
 from laconic.checks import finite_array, require_positive
 from laconic.errors import InputError
 from laconic.kernels import Kernel
-from laconic.linalg import lower_cholesky, ridged
+from laconic.linalg import lower_cholesky, lower_gram, ridged
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,10 +37,15 @@ class WeightedSums:
         return _gram(self.embedding, self.atoms, self.weights, self.spanning)
 
 
-def weighted_gram(Z: Floats, weights: Floats) -> Floats:
-    """H = Σ w z zᵀ over atoms, whose coordinates are the columns of Z."""
+def weighted_gram(Z: Floats, weights: Floats, *, triangular: bool) -> Floats:
+    """H = Σ w z zᵀ over atoms, whose coordinates are the columns of Z, in fewer operations where that is triangular."""
     scaled = Z * np.sqrt(weights)
-    return np.asarray(scaled @ scaled.T)
+    if not triangular:
+        return np.asarray(scaled @ scaled.T)
+    upper = lower_gram(scaled.T)  # and zeros below the diagonal, as Z has them there
+    whole = upper + upper.T
+    np.einsum("ii->i", whole)[:] *= 0.5
+    return whole
 
 
 def belief_of(
@@ -68,8 +73,9 @@ def belief_of(
 
 def _gram(embedding: NystromEmbedding, atoms: Floats, weights: Floats, spanning: Bools) -> Floats:
     """H in the coordinates of the atoms' dictionary."""
-    own = embedding.root.T if spanning.all() else embedding.embed(atoms)  # L⁻¹K is Lᵀ where all are in it
-    return weighted_gram(own, weights)
+    every = bool(spanning.all())
+    own = embedding.root.T if every else embedding.embed(atoms)  # L⁻¹K is Lᵀ where all are in it
+    return weighted_gram(own, weights, triangular=every)
 
 
 def _checked(atoms: Floats, weights: Floats, c: Floats, spanning: Bools) -> tuple[Floats, Floats, Floats]:

@@ -68,15 +68,9 @@ class Joint:
         atoms = self.atoms if self.spanning.all() else self.atoms[self.spanning]
         return product_with_lower(solve_lower(self.dictionary, atoms), self.root)
 
-    @cached_property
-    def within(self) -> Floats:
-        """G_U + λI = (BL)(BL)ᵀ, (p, p)."""
-        return np.asarray(self.seen @ self.seen.T)
-
     def lighten(self) -> None:
-        """Let go of BL and G_U + λI, which are made again should they be asked for."""
+        """Let go of BL, which is made again should it be asked for."""
         vars(self).pop("seen", None)
-        vars(self).pop("within", None)
 
 
 def _bases(whitened: Whitened, rows: Ints, *, K: Floats) -> tuple[Floats, Floats, Floats]:
