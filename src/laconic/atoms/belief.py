@@ -43,6 +43,7 @@ def weighted_gram(Z: Floats, weights: Floats, *, triangular: bool) -> Floats:
     if not triangular:
         return np.asarray(scaled @ scaled.T)
     upper = lower_gram(scaled.T)  # and zeros below the diagonal, as Z has them there
+    del scaled  # matrices of this size are what a build takes in memory
     whole = upper + upper.T
     np.einsum("ii->i", whole)[:] *= 0.5
     return whole
