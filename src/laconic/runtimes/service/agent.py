@@ -224,10 +224,10 @@ class Agent:
             options: All else that `join` takes, by name.
 
         Raises:
-            InputError: As `join` does, and so for the others.
-            LinkError: The coordinator did not name its algorithm in time.
+            InputError: An argument is refused, or a certificate cannot be read or has another name.
+            LinkError: A new agent without an algorithm was not told the coordinator's within wait seconds.
             RemoteProtocolError: The coordinator speaks another version of the protocol.
-            StateError: The state file is damaged or of another, or cannot be written.
+            StateError: The state file is damaged, of another name, role or plan, or cannot be written.
             StateInUse: Another process has the state file.
         """
         start = await asyncio.to_thread(Start, address=address, **options)

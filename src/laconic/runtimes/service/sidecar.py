@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
-from enum import Enum
+from enum import Enum, unique
 from functools import partial
 from importlib.metadata import version
 from types import TracebackType
@@ -31,6 +31,7 @@ MOST_BODY, MOST_TIMEOUT = 2**22, 300.0
 MOST_WAITING, MOST_BESIDE = 64, 64
 
 
+@unique
 class Waits(Enum):
     """What a request may wait for, and how many threads there are for those that do: none waits behind another kind."""
 
