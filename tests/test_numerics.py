@@ -148,8 +148,9 @@ def test_predictions_are_sound_at_every_scale(
     beliefs: list[Belief] = [
         ExactBelief.empty(kernel=kernel, lam=lam, dim=dim).extended(X, y),
         nystrom(kernel, X, y, lam=lam),
-        linear(X, y, lam=lam),
     ]
+    if scale**2 < 1e10 * lam:  # k(x, x) = ‖x‖² stays below 1e12 λ; more is refused before a belief sees it
+        beliefs.append(linear(X, y, lam=lam))
     for belief in beliefs:
         view = belief.view(Xs)
         assert_sound(view.mean, view.variance)

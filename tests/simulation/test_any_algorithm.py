@@ -61,7 +61,7 @@ def broken(algorithm: Algorithm, seeds: range = range(6)) -> str:
     ids=["defaults", "a small ridge", "a tiny ridge"],
 )
 def test_certificates_hold_whatever_a_reference_leaves_of_points(algorithm: Algorithm) -> None:
-    for seed in (0, 7, 10, 11):
+    for seed in (0, 10, 11, 14):
         assert any("atoms for" in line for line in simulate(algorithm, seed=seed)), seed
 
 
