@@ -6,8 +6,8 @@ import dataclasses
 import io
 import subprocess
 import sys
-import tarfile
 import tempfile
+import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,9 +57,10 @@ def answered(script: str, given: str, checkout: Path) -> str:
 @contextmanager
 def unpacked(revision: str) -> Iterator[Path]:
     """A folder with that commit's files."""
-    packed = subprocess.run(["git", "-C", str(HERE), "archive", revision, "src"], stdout=subprocess.PIPE, check=False)
+    command = ["git", "-C", str(HERE), "archive", "--format=zip", revision, "src"]
+    packed = subprocess.run(command, stdout=subprocess.PIPE, check=False)
     if packed.returncode:
         raise typer.BadParameter(f"git has no commit {revision!r} here")
-    with tempfile.TemporaryDirectory() as folder, tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
-        archive.extractall(folder, filter="data")
+    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(io.BytesIO(packed.stdout)) as archive:
+        archive.extractall(folder)
         yield Path(folder)

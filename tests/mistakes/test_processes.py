@@ -26,9 +26,10 @@ def laconic(*words: str, shell: str = '"$@"', **more: Any) -> subprocess.Complet
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is always full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("words", [("list",), ("--help",), SMALL])
-def test_a_stdout_that_is_full_is_one_line(words: tuple[str, ...]) -> None:
-    done = laconic(*words, shell='"$@" > /dev/full')
+def test_a_stdout_that_is_full_is_one_line(words: tuple[str, ...], unbuffered: str) -> None:
+    done = laconic(*words, shell='"$@" > /dev/full', env=os.environ | {"PYTHONUNBUFFERED": unbuffered})
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert done.stderr.startswith("error: ")
     assert "No space left on device" in done.stderr

@@ -106,7 +106,8 @@ def _delivered(code: int) -> int:
         _give_up_stdout()
     except OSError as error:
         _give_up_stdout()
-        return _complain(f"cannot write to stdout: {error.strerror or error}")
+        if code != BAD_INPUT:  # otherwise that was said when it was written, and what is buffered fails once more
+            return _complain(f"cannot write to stdout: {error.strerror or error}")
     return code
 
 

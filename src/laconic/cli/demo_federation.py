@@ -19,7 +19,7 @@ import typer
 
 from laconic import limits
 from laconic.cli.options import number, whole
-from laconic.cli.stopping import stoppable
+from laconic.cli.stopping import Stop, stoppable
 
 #: How long it may take in all, and how long a coordinator that is told to end, in seconds.
 MOST_SECONDS, ENDING_SECONDS = 600.0, 10.0
@@ -53,7 +53,7 @@ def demo_federation(
     with stoppable() as stop:
         try:
             with tempfile.TemporaryDirectory(prefix="laconic-demo-") as folder:
-                demo = _Demo(Path(folder), agents=agents, rounds=rounds, seed=seed, pause=pause, quiet=as_json)
+                demo = _Demo(Path(folder), stop, agents=agents, rounds=rounds, seed=seed, pause=pause, quiet=as_json)
                 found = demo.run()
             found |= _simulated(agents, rounds, seed)
         except KeyboardInterrupt:
@@ -66,8 +66,10 @@ def demo_federation(
 class _Demo:
     """The processes, and what they tell."""
 
-    def __init__(self, folder: Path, *, agents: int, rounds: int, seed: int, pause: float, quiet: bool) -> None:
-        self._folder, self._agents, self._rounds = folder, agents, rounds
+    def __init__(
+        self, folder: Path, stop: Stop, *, agents: int, rounds: int, seed: int, pause: float, quiet: bool
+    ) -> None:
+        self._folder, self._stop, self._agents, self._rounds = folder, stop, agents, rounds
         self._seed, self._pause, self._quiet = seed, pause, quiet
         self._lines: queue.SimpleQueue[tuple[int, dict[str, Any] | None]] = queue.SimpleQueue()
         self._processes: dict[int, subprocess.Popen[str]] = {}
@@ -96,9 +98,11 @@ class _Demo:
     def _coordinator(self) -> Iterator[dict[str, str]]:
         file = self._folder / "federation.toml"
         file.write_text(_federation_file())
-        log = (self._folder / "coordinator.log").open("w")
-        with log, _child([*LACONIC, "serve", str(file)], stderr=log) as one:
+        one = None
+        with (self._folder / "coordinator.log").open("w") as log:
             try:
+                with self._stop.later():
+                    one = _child([*LACONIC, "serve", str(file)], stderr=log)
                 assert one.stdout is not None
                 where: dict[str, str] = json.loads(one.stdout.readline() or "{}")
                 if not where:
@@ -106,7 +110,8 @@ class _Demo:
                 self._say(f"coordinator at {where['address']}, live at http://{where['http']}/")
                 yield where
             finally:
-                _end(one)
+                if one is not None:
+                    _end(one)
 
     def _start(self, number: int, address: str) -> None:
         part = {
@@ -119,7 +124,8 @@ class _Demo:
             "pause": self._pause,
         }
         command = [sys.executable, "-m", "laconic.cli.demo_agent", json.dumps(part)]
-        process = self._processes[number] = _child(command)
+        with self._stop.later():
+            process = self._processes[number] = _child(command)
         threading.Thread(target=self._listen, args=(number, process), daemon=True).start()
 
     def _listen(self, number: int, process: subprocess.Popen[str]) -> None:
@@ -187,12 +193,12 @@ def _child(command: list[str], *, stderr: IO[str] | None = None) -> subprocess.P
 
 def _end(coordinator: subprocess.Popen[str]) -> None:
     """Have a coordinator end, and wait for that: its files are removed next."""
-    coordinator.terminate()
-    try:
-        coordinator.wait(ENDING_SECONDS)
-    except subprocess.TimeoutExpired:
-        coordinator.kill()
-        coordinator.wait()
+    with coordinator:  # which waits for it, and closes its stream
+        coordinator.terminate()
+        try:
+            coordinator.wait(ENDING_SECONDS)
+        except subprocess.TimeoutExpired:
+            coordinator.kill()
 
 
 def _fail(message: str) -> None:

@@ -19,11 +19,25 @@ class Stop:
     """The signal that stopped a command, where one did."""
 
     number: int = signal.SIGINT
+    held: bool = False  # whether a signal that comes has to wait
+    waits: bool = False  # whether one does
 
     @property
     def code(self) -> int:
         """The exit code, as shells have it: 130 after Ctrl-C, 143 after SIGTERM."""
         return 128 + self.number
+
+    @contextmanager
+    def later(self) -> Iterator[None]:
+        """A signal that comes within is heard at its end: what was begun there, as a process, is known by then."""
+        self.held = True
+        try:
+            yield
+        finally:
+            self.held = False
+            if self.waits:
+                self.waits = False
+                raise KeyboardInterrupt
 
     def leave(self, out: Path) -> NoReturn:
         """Say what stopping means to a job that keeps its runs in a folder, and end."""
@@ -39,8 +53,9 @@ def stoppable() -> Iterator[Stop]:
     def hear(number: int, _: object) -> None:
         for each in both:
             signal.signal(each, signal.SIG_IGN)
-        stop.number = number
-        raise KeyboardInterrupt
+        stop.number, stop.waits = number, stop.held
+        if not stop.held:
+            raise KeyboardInterrupt
 
     before = {each: signal.signal(each, hear) for each in both}
     try:
