@@ -42,6 +42,13 @@ def test_a_mistake_is_one_line_on_stderr_and_exit_code_2(arguments: tuple[str, .
     assert done.stderr.count("\n") == 1
 
 
+def test_the_package_run_as_a_module_is_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "laconic", "show", "nonesuch"], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", laconic("show", "nonesuch").stderr)
+
+
 def test_a_comparison_prints_json_and_nothing_else_and_exits_with_0(tmp_path: Path) -> None:
     done = laconic("compare", "-a", "DisLinUCB", *SMALL, "--json", "--out", str(tmp_path))
     assert done.returncode == 0
