@@ -24,6 +24,7 @@ from laconic.kernels import (
     Scaled,
     Sum,
     as_kernel,
+    largest,
     require_positive_definite,
 )
 from laconic.linalg import SINGLE
@@ -171,6 +172,18 @@ def test_kernels_of_others_take_part_in_the_algebra() -> None:
     np.testing.assert_allclose(mixed(X, Y), X @ Y.T + 1)
     np.testing.assert_allclose(mixed.diag(X), np.sum(X**2, axis=1) + 1)
     np.testing.assert_allclose((Linear() * sk.RBF())(X, Y), (X @ Y.T) * sk.RBF()(X, Y))
+
+
+@pytest.mark.parametrize("kernel", OURS, ids=repr)
+def test_no_point_has_more_than_the_largest_value_that_a_kernel_is_said_to_have(kernel: Kernel) -> None:
+    diagonal = kernel.diag(np.random.default_rng(0).normal(scale=3.0, size=(50, 2)))
+    assert diagonal.max() <= largest(kernel) * (1 + 1e-12)
+
+
+def test_the_largest_value_of_a_kernel_is_known_where_it_is_the_same_everywhere() -> None:
+    assert largest(2.0 * Gaussian() + Matern() * RationalQuadratic()) == 3.0
+    assert largest(Gaussian() + Linear()) == math.inf
+    assert largest(as_kernel(sk.RBF())) == math.inf
 
 
 @pytest.mark.parametrize("scale", [0, -1.0, math.nan, math.inf])

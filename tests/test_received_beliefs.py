@@ -320,6 +320,15 @@ def test_what_cannot_be_sums_over_points_is_refused_in_words(change: dict[str, A
         linear().check_statistics(sums(change))
 
 
+@pytest.mark.parametrize("factor", [1.001, 1e60])
+def test_sums_over_points_that_no_gaussian_has_are_refused(factor: float) -> None:
+    belief = FiniteBelief.nystrom(kernel=2.0 * Gaussian(), dictionary=data(3)[0], lam=0.1)
+    honest = Statistics.of(belief.coordinates, *data(30))
+    belief.check_statistics(honest)
+    with pytest.raises(RemoteProtocolError, match="over 30 points, each of which has 2"):
+        belief.check_statistics(replace(honest, prior=factor * honest.prior, gram=factor * honest.gram))
+
+
 def test_a_count_of_half_a_point_is_refused() -> None:
     with pytest.raises(RemoteProtocolError, match=r"count is 2\.5"):
         Statistics.of_totals(np.eye(2), np.zeros(2), np.array([9.0, 2.5, 1.0]))

@@ -18,6 +18,8 @@ from laconic.beliefs import (
     LinearEmbedding,
     NystromEmbedding,
     Statistics,
+    View,
+    contract,
 )
 from laconic.kernels import Gaussian
 from laconic.tail import COLLAPSE_FROM, NOTHING_NEW, Tail
@@ -82,6 +84,31 @@ def test_a_tail_that_learns_all_at_once_is_the_one_that_learns_one_by_one(
         assert len(tail.rows) == len(other.rows)
         assert_allclose(tail.news.sums(), other.news.sums(), rtol=1e-9, atol=1e-12)
         assert_allclose(tail.fresh.sums(), other.fresh.sums(), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("before", [0, 1, 3, 7])
+def test_many_points_are_learnt_without_the_features_of_all_at_once(
+    before: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(contract, "CHUNK_ENTRIES", 100)
+    monkeypatch.setattr(contract, "CHUNK_LEAST", 16)
+    old, own, (Xs, _) = data(20), data(before + 200, seed=2), data(7, seed=3)
+    seen: list[int] = []
+
+    def view(belief: Belief, X: Floats) -> View:
+        seen.append(len(X))
+        return belief.view(X)
+
+    for belief in (finite(dictionary(6), *old), finite(LinearEmbedding(2), *old), exact(*old)):
+        tail, other = (tail_of(belief, own[0][:before], own[1][:before]) for _ in range(2))
+        tail.append_points(own[0][before:], own[1][before:], view=view)
+        other.append_all(belief.view(own[0][before:]), own[1][before:])
+        for mine, expected in zip(tail.predict(belief.view(Xs)), other.predict(belief.view(Xs)), strict=True):
+            assert_allclose(mine, expected, atol=1e-12)
+        assert len(tail.rows) == len(other.rows)  # folds were where they are without parts
+        assert_allclose(tail.news.sums(), other.news.sums(), rtol=1e-12)
+    assert max(seen) <= 50 + 7
+    assert sum(seen) == 3 * 200
 
 
 # Belief and tail together

@@ -5,6 +5,7 @@ They add, multiply and scale; `as_kernel` takes any scikit-learn kernel object a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
@@ -308,6 +309,19 @@ class Scaled(_Algebra):
 
     def diag(self, X: Floats, /) -> Floats:
         return self.scale * self.kernel.diag(X)
+
+
+def largest(kernel: Kernel) -> float:
+    """The largest k(x, x) that any point has; infinite where it grows with the point, and of somebody else's kernel."""
+    if type(kernel) in (Gaussian, Matern, RationalQuadratic):
+        return 1.0
+    if isinstance(kernel, Scaled):
+        return kernel.scale * largest(kernel.kernel)
+    if isinstance(kernel, Sum):
+        return largest(kernel.left) + largest(kernel.right)
+    if isinstance(kernel, Product):
+        return largest(kernel.left) * largest(kernel.right)
+    return math.inf
 
 
 def _read_only(X: Floats) -> Floats:

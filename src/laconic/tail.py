@@ -10,12 +10,14 @@ and appending a point adds the row (c, s) to H with s² = 1 + σ²(x); the sum o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from laconic.arrays import Floats
 from laconic.beliefs import Belief, View
+from laconic.beliefs.contract import chunks
 from laconic.beliefs.reading import expect_bounded, expect_shapes, length
 from laconic.errors import RemoteProtocolError
 from laconic.growing import GrowingRows, first_appearances
@@ -219,6 +221,24 @@ class Tail:
         if not replayed:
             self.fresh = self.fresh.and_one(log_det=gain, variance=prior_variance, residual=residual)
 
+    def append_points(
+        self, X: Floats, y: Floats, *, view: Callable[[Belief, Floats], View], replayed: bool = False
+    ) -> None:
+        """Learn rewards y of the rows of X, which ``view`` looks at, without holding the features of all at once."""
+        for part in self._parts(len(X)):
+            self.append_all(view(self.belief, X[part]), y[part], replayed=replayed)
+
+    def _parts(self, count: int) -> Iterator[slice]:
+        """Some rows after the others, each part up to a fold, so that folds are where they are without parts."""
+        if count == 0:
+            return
+        period = 1 + (self.belief.rank or 0)
+        size = max(chunks(count, self.belief.width)[0].stop // period, 1) * period
+        first, stop = 0, size + -len(self.rows) % period
+        while first < count:
+            yield slice(first, stop)
+            first, stop = stop, stop + size
+
     def append_all(self, view: View, rewards: Floats, *, replayed: bool = False) -> None:
         """Learn the rewards of all points of a view: on finitely many coordinates many at once, up to the next fold."""
         first, rank = 0, self.belief.rank or 0
@@ -356,8 +376,7 @@ class Learning:
     def replayed(self, belief: Belief, X: Floats, y: Floats) -> Tail:
         """A tail on a belief that lacks these observations, which were made under an earlier one."""
         tail = Tail(belief)
-        if len(y):
-            tail.append_all(self.view(belief, X), y, replayed=True)
+        tail.append_points(X, y, view=self.view, replayed=True)
         return tail
 
     def view(self, belief: Belief, X: Floats) -> View:

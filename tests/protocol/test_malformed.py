@@ -237,6 +237,17 @@ def test_a_client_that_owns_a_few_points_cannot_propose_3000_of_them() -> None:
     set_aside(federation, bad, f"3000 points are proposed by a client that has {part.upto}")
 
 
+@pytest.mark.parametrize("by", [-1, 1, 3000])
+def test_who_has_other_observations_in_a_later_phase_than_in_the_first_is_set_aside(by: int) -> None:
+    federation = before(Part, APPROX, phase=1)
+    part = federation.up[1][0]
+    assert isinstance(part, Part)
+    payload = payload_of(part)
+    control = {key: value + by for key, value in payload.control.items() if key in ("count", "prior")}
+    bad = with_payload(part, msgspec.structs.replace(payload, control=payload.control | control))
+    set_aside(federation, msgspec.structs.replace(bad, upto=part.upto + by), f"had {part.upto} in phase 0")
+
+
 @pytest.mark.parametrize("dtype", ["u4", "f8"])
 def test_hashes_that_are_not_those_of_the_new_observations_are_refused(dtype: str) -> None:
     federation = before(Part, LIN)

@@ -222,6 +222,15 @@ def test_numbers_that_no_message_could_carry_are_refused_at_the_start() -> None:
         restore_client([Client(DIS.plan(2)).born], plan=DIS.plan(2), start=2**60)
 
 
+@pytest.mark.parametrize("reason", ["x" * 4097, 5, None])
+def test_a_reason_to_leave_that_no_message_could_carry_is_refused(reason: Any) -> None:
+    client = Network(DisKernelUCB(D=1.0).plan(2), clients=2, seed=0).clients[0]
+    with pytest.raises(InputError, match="reason must be a text of up to 4096 letters"):
+        client.leave(reason)
+    assert client.state is ClientState.IDLE
+    assert client.leave("x" * 4096).send
+
+
 def test_a_restored_client_needs_a_state_of_its_own_kind() -> None:
     with pytest.raises(RemoteProtocolError, match="no records"):
         restore_client([], plan=DIS.plan(2), start=0)

@@ -99,7 +99,7 @@ def test_a_planted_bug_is_found(bug: str) -> None:
     simulate(SUBJECTS[name], seed=seed)
     with plant(), pytest.raises(SimulationFailure) as found:
         simulate(SUBJECTS[name], seed=seed)
-    assert not isinstance(found.value.__cause__, TypeError)  # as of a patch that no longer fits what it is put into
+    assert found.value.is_of_an_invariant  # and not of a patch that no longer fits what it is put into
 
 
 def test_a_failure_shows_its_seed_and_its_last_events_and_happens_again() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import inf
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +17,7 @@ from laconic.beliefs.reading import expect_bounded, expect_shapes, expect_usable
 from laconic.beliefs.sums import DOUBLE, SINGLE, Statistics, Sums, expect_sums
 from laconic.canonical import known_parts
 from laconic.errors import InputError, RemoteProtocolError
-from laconic.kernels import Kernel
+from laconic.kernels import Kernel, largest
 from laconic.linalg import lower_cholesky, ridged, solve_lower, solve_lower_in_place
 
 
@@ -181,8 +182,10 @@ class FiniteBelief(BeliefBase):
 
     def check_statistics(self, sums: Statistics) -> None:
         margins = SINGLE if self.dtype == "float32" else DOUBLE
-        scale = self.embedding.scale if isinstance(self.embedding, NystromEmbedding) else 0.0
-        expect_sums(sums, size=self.embedding.size, lam=self.lam, scale=scale, margins=margins)
+        scale, most = 0.0, inf
+        if isinstance(self.embedding, NystromEmbedding):
+            scale, most = self.embedding.scale, largest(self.embedding.kernel)
+        expect_sums(sums, size=self.embedding.size, lam=self.lam, scale=scale, margins=margins, most=most)
 
     def with_statistics(self, sums: Statistics, *, added: bool = False) -> FiniteBelief:
         return replace(self, statistics=sums + self.statistics if added else sums)

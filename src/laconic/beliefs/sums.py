@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite, sqrt
+from math import inf, isfinite, sqrt
 from typing import Protocol
 
 import numpy as np
@@ -139,10 +139,15 @@ DOUBLE = Margins(relative=1e-6, solved=1e-6, definite=1e-6, tiny=1e-150)
 SINGLE = Margins(relative=5e-2, solved=1e6, definite=1e-4, tiny=1e-18)
 
 
-def expect_sums(sums: Statistics, *, size: int, lam: float, scale: float, margins: Margins) -> None:
-    """Refuse what cannot be sums over points; ``scale`` is the largest k(x, x) that coordinates were solved from."""
+def expect_sums(sums: Statistics, *, size: int, lam: float, scale: float, margins: Margins, most: float = inf) -> None:
+    """Refuse what cannot be sums over points.
+
+    ``scale`` is the largest k(x, x) that coordinates were solved from, and ``most`` the largest that a point has.
+    """
     _expect_bounded(sums, size)
     diagonal, slack = np.diagonal(sums.gram), 1.0 + margins.relative
+    if sums.count and sums.prior > slack * sums.count * most:
+        raise RemoteProtocolError(f"Σk(x,x) of {sums.prior:.6g} over {sums.count} points, each of which has {most:g}")
     turned = np.ascontiguousarray(sums.gram.T)
     skew = float((sums.gram - turned).max(initial=0.0))  # both ways round, so that none is below zero
     if skew > margins.relative * float(diagonal.max(initial=0.0)):

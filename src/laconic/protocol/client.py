@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike
 from laconic.arrays import Floats
 from laconic.beliefs import Belief, View, belief_hash
 from laconic.canonical import table_bytes, table_from
-from laconic.checks import require_flag, require_name, require_no_grid, require_number
-from laconic.errors import LaconicError, RemoteProtocolError
+from laconic.checks import require_flag, require_name, require_no_grid, require_number, seen
+from laconic.errors import InputError, LaconicError, RemoteProtocolError
 from laconic.protocol import session as sessions
 from laconic.protocol.codec import Codec
 from laconic.protocol.difference import difference
@@ -24,7 +24,7 @@ from laconic.protocol.digests import Held
 from laconic.protocol.history import Growing64
 from laconic.protocol.known_points import Library, PointTable
 from laconic.protocol.learner import ArmIds, Decision, Learner
-from laconic.protocol.messages import Down, Install, Merged, Payload, Up, Welcome
+from laconic.protocol.messages import MOST_TEXT, Down, Install, Merged, Payload, Up, Welcome
 from laconic.protocol.outcome import Outcome, Work
 from laconic.protocol.parcels import Libraries, packed
 from laconic.protocol.persistent import changed
@@ -251,7 +251,10 @@ class Client:
 
         Raises:
             LocalProtocolError: It is no member.
+            InputError: The reason is no text, or too long for a message.
         """
+        if not isinstance(reason, str) or len(reason) > MOST_TEXT:
+            raise InputError(f"reason must be a text of up to {MOST_TEXT} letters, not {seen(reason)}; try fewer")
         return self.move(Local.LEAVE, reason)
 
     def flush(self) -> Outcome[Up]:

@@ -375,7 +375,7 @@ def extended(tail: Tail, X: Floats, y: Floats, *, replayed: bool) -> Tail:
     """A tail with more observations; the one given stays as it is."""
     longer = copy(tail)
     if len(X):
-        longer.append_all(tail.belief.view(X), y, replayed=replayed)
+        longer.append_points(X, y, view=lambda belief, some: belief.view(some), replayed=replayed)
     return longer
 
 

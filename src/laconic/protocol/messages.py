@@ -17,8 +17,9 @@ import numpy as np
 Number = Annotated[int, msgspec.Meta(ge=0, lt=2**53)]
 #: A hash of 64 bits.
 Hash = Annotated[int, msgspec.Meta(ge=0)]
-#: A name or a reason.
-Text = Annotated[str, msgspec.Meta(max_length=4096)]
+#: A name or a reason has so many letters at most.
+MOST_TEXT = 4096
+Text = Annotated[str, msgspec.Meta(max_length=MOST_TEXT)]
 
 
 class Label(NamedTuple):

@@ -172,6 +172,7 @@ class Sync:
     phase: int = 0
     contributions: Map[int, Contribution] = field(default_factory=lambda: Map.of({}))  # to the phase under way
     gone: int = 0  # how many contributed to it and take no part any more
+    counts: Map[int, int] = field(default_factory=lambda: Map.of({}))  # how many observations each said it has
     merged: Any = None  # the result of the phase before, for those who have lost it
     results: tuple[Payload, ...] = ()
 

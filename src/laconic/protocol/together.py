@@ -97,6 +97,9 @@ def _checked(turn: Turn, sync: Sync, phase: Phase, member: Member, part: Part) -
         raise RemoteProtocolError(
             f"client {member.number} has {part.upto} observations of {member.known}: was its history lost?"
         )
+    before = sync.counts.get(member.number, part.upto)
+    if part.upto != before:
+        raise RemoteProtocolError(f"client {member.number} has {part.upto} observations, and had {before} in phase 0")
     expect_good(phase.check, sync.draft, part.payload, turn.vetted)
     if not phase.speaks_for(part.payload, covered=member.known, upto=part.upto):
         raise RemoteProtocolError(f"a part of client {member.number} does not have the observations that it claims")
@@ -190,6 +193,7 @@ def merged(turn: Turn, result: tuple[Any, Belief, int] | Exception) -> None:
         phase=sync.phase + 1,
         fold=turn.hub.plan.phases[sync.phase + 1].empty(),
         contributions=Map.of({}),
+        counts=Map.of({number: part.upto for number, part in sync.contributions.items()}),
         gone=0,
         opened=turn.hub.now if turn.hub.knows_time else None,
     )

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from laconic.atoms.version import Version
-from laconic.beliefs import FiniteBelief
 from laconic.protocol.messages import (
     Ask,
     Digested,
@@ -162,7 +161,7 @@ class Chronicle:
         if isinstance(message, Ask):
             self._begin(name, message)
         elif isinstance(message, Install):
-            rank = belief.width if isinstance(belief, FiniteBelief) else 0
+            rank = belief.rank or 0
             self._paper += self._paper_bytes(rank, points=belief.dictionary_size or 0, clients=hub.clients)
             self._end(message.epoch.number, "installed")
         elif isinstance(message, Released) and _is_over(hub, message.epoch):

@@ -63,6 +63,8 @@ class Store:
         self.path = Path(require_path("state", path)).resolve()  # of one file, whatever links lead to it
         self.role, self.name, self.plan = role, name, plan
         self._broken: str | None = None
+        self._first = self._last = 0  # the numbers of the last record that a snapshot stands for, and of the newest
+        self._snapshot_bytes = self._bytes = 0  # of the snapshot, and of the records
         if plan is None and not self.path.is_file():
             raise StateError(f"there is no state file {self.path}; try the path under which it was made")
         self._lock = LockFile(self.path)

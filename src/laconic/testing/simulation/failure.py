@@ -18,6 +18,11 @@ class SimulationFailure(AssertionError):
         shown = "\n".join(f"  {line}" for line in trace[-SHOWN:])
         super().__init__(f"{broken}\nsimulate({algorithm!r}, seed={seed}), after these events:\n{shown}")
 
+    @property
+    def is_of_an_invariant(self) -> bool:
+        """Whether an invariant was found broken, and it is no error of the code that ran or of a patch in it."""
+        return isinstance(self.__cause__, Broken)
+
 
 class Broken(Exception):
     """An invariant does not hold."""
