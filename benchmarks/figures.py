@@ -39,6 +39,7 @@ from laconic import (
     run,
 )
 from laconic.algorithms import Algorithm
+from laconic.arrays import Floats
 from laconic.atoms import Recipe
 from laconic.problems.base import Problem
 from laconic.problems.clustered import Magic, Mushroom, Shuttle
@@ -298,6 +299,43 @@ def constants() -> Iterator[Line]:
             yield Line(f"{name}, {what}", replace(algorithm, digest=digest), problem, 10, 100, seeds=TUNING[:4])
 
 
+def _kinds(random: np.random.Generator, count: int) -> Floats:
+    """Arms of one kind of five in each step, which differ in six fine features."""
+    which = np.repeat(np.eye(5)[random.integers(5, size=count)][:, None], 10, axis=1)
+    return np.concatenate([which, random.uniform(-0.06, 0.06, (count, 10, 6))], axis=2)
+
+
+def _marked(random: np.random.Generator, count: int) -> Floats:
+    """Arms that differ in ten fine features, beside a mark of 1 or −1 that all of a step have."""
+    mark = np.repeat(random.choice([-1.0, 1.0], size=(count, 1, 1)), 10, axis=1)
+    return np.concatenate([mark, random.uniform(-0.03, 0.03, (count, 10, 10))], axis=2)
+
+
+def _groups(random: np.random.Generator, count: int) -> Floats:
+    """Arms of one group of eight in each step, which lie close to each other."""
+    middles = np.random.default_rng(5).uniform(-3, 3, (8, 4))
+    near: Floats = random.uniform(-0.15, 0.15, (count, 10, 4))
+    return middles[random.integers(8, size=count)][:, None] + near
+
+
+def coarse() -> Iterator[Line]:
+    """A coarse feature, or far groups, beside fine differences that decide: all points, and atoms."""
+    weights = np.array([0.5, -0.4, 0.4, -0.4, 0.4, -0.3, 0.2, -0.3, 0.4, 0.1])
+    kinds = FromFunctions(mean=lambda x: 10.0 * x[:, -6:] @ weights[:6], arms=_kinds)
+    marked = FromFunctions(mean=lambda x: 10.0 * x[:, -10:] @ weights, arms=_marked)
+    groups = FromFunctions(mean=lambda x: 0.5 * np.sin(8.0 * x).sum(axis=1), arms=_groups)
+    cases: dict[str, tuple[LaconicUCB, Problem]] = {
+        "five kinds, defaults": (LaconicUCB(), kinds),
+        "a mark, linear, λ=0.01": (LaconicUCB(Linear(), lam=0.01, alpha=0.2), marked),
+        "a mark, linear, λ=0.1": (LaconicUCB(Linear(), lam=0.1, alpha=0.2), marked),
+        "a mark, γ=0.5, λ=0.01": (LaconicUCB(Gaussian(0.5), lam=0.01, alpha=0.2), marked),
+        "eight groups, γ=1, λ=0.01": (LaconicUCB(Gaussian(1.0), lam=0.01, alpha=0.2), groups),
+    }
+    for name, (algorithm, problem) in cases.items():
+        for what, digest in (("all points", AllPoints()), ("atoms", algorithm.digest)):
+            yield Line(f"{name}, {what}", replace(algorithm, digest=digest), problem, 20, 60, seeds=TUNING[:4])
+
+
 SETS: dict[str, Callable[[], Iterator[Line]]] = {
     name.__name__.replace("_", "-"): name
     for name in (
@@ -315,6 +353,7 @@ SETS: dict[str, Callable[[], Iterator[Line]]] = {
         approx,
         ridge,
         constants,
+        coarse,
     )
 }
 

@@ -1,5 +1,6 @@
 """LaconicUCB as its users meet it: any problem, any input, and what a run says of it."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -102,6 +103,50 @@ def test_a_kernel_with_a_large_constant_in_it_is_learnt_as_from_all_points(
     nothing = run(Random(), problem, **sizes)
     assert any(not each.raw for each in lean.versions)
     assert lean.regret < everything.regret + 0.05 * (nothing.regret - everything.regret)
+
+
+def kinds(random: np.random.Generator, count: int) -> np.ndarray:
+    """Arms of one kind of five in each step, which differ in six fine features."""
+    which = np.repeat(np.eye(5)[random.integers(5, size=count)][:, None], 10, axis=1)
+    return np.concatenate([which, random.uniform(-0.06, 0.06, (count, 10, 6))], axis=2)
+
+
+def marked(random: np.random.Generator, count: int) -> np.ndarray:
+    """Arms that differ in ten fine features, beside a mark of 1 or −1 that all of a step have."""
+    mark = np.repeat(random.choice([-1.0, 1.0], size=(count, 1, 1)), 10, axis=1)
+    return np.concatenate([mark, random.uniform(-0.03, 0.03, (count, 10, 10))], axis=2)
+
+
+FINE = np.array([0.5, -0.4, 0.4, -0.4, 0.4, -0.3, 0.2, -0.3, 0.4, 0.1])
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "arms", "fine"),
+    [
+        (LaconicUCB(), kinds, 6),
+        (LaconicUCB(Linear(), lam=0.01, alpha=0.2), marked, 10),
+        (LaconicUCB(Gaussian(0.5), lam=0.01, alpha=0.2), marked, 10),
+    ],
+    ids=["kinds", "a mark, linear", "a mark, Gaussian"],
+)
+def test_fine_features_beside_a_coarse_one_are_learnt_as_from_all_points(
+    algorithm: LaconicUCB, arms: Callable[[np.random.Generator, int], np.ndarray], fine: int
+) -> None:
+    problem = FromFunctions(mean=lambda x: 10.0 * x[:, -fine:] @ FINE[:fine], arms=arms, noise=0.1)
+    sizes: dict[str, Any] = {"clients": 10, "rounds": 60}
+    lean, everything = (run(each, problem, **sizes) for each in (algorithm, replace(algorithm, digest=AllPoints())))
+    assert lean.regret < 1.15 * everything.regret
+    assert lean.bytes < 0.5 * everything.bytes
+
+
+def test_atoms_that_would_leave_too_much_unknown_are_not_sent_and_the_run_says_so() -> None:
+    loose = LaconicUCB(Gaussian(0.5), lam=0.001, alpha=0.2, digest=Atoms(Recipe(most=1.0)))
+    problem = FromFunctions(mean=lambda x: 10.0 * x[:, -10:] @ FINE, arms=marked, noise=0.1)
+    sizes: dict[str, Any] = {"clients": 10, "rounds": 60}
+    lean, everything = (run(each, problem, **sizes) for each in (loose, replace(loose, digest=AllPoints())))
+    assert str(Reason.WEAK) in {each.why for each in lean.versions}
+    assert max(each.kappa for each in lean.versions) <= 2.3
+    assert lean.regret < everything.regret + 0.05 * (run(Random(), problem, **sizes).regret - everything.regret)
 
 
 def test_points_too_different_in_size_to_be_weighed_are_sent_as_they_are_with_the_reason() -> None:

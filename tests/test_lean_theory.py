@@ -119,7 +119,7 @@ def expected(version: Version, own: Floats, *, clients: int, downloads: int) -> 
 
 
 def test_alpha_is_what_the_server_would_compute_from_its_log() -> None:
-    network, _ = played(LEAN, clients=4, rounds=40, seed=5)
+    network, _ = played(LEAN, clients=4, rounds=60, seed=5)
     edition, checked = network.server.hub.edition, 0
     for client in network.clients.values():
         held = client.held

@@ -609,7 +609,7 @@ def test_a_certificate_in_few_bits_still_says_the_truth(numbers: tuple[float, ..
     certificate = replace(
         version.certificate, d_eff=d_eff, log_det=log_det, missed=missed, e_lo=e_lo, e_hi=e_hi, kappa=kappa, beta=beta
     )
-    said = _facts(replace(version, certificate=certificate)).astype(np.float64)
+    said = _facts(replace(version, certificate=certificate), unit=1.0).astype(np.float64)
     exactly = np.array(numbers)
     above = np.arange(7) != 3
     assert (said[above] >= exactly[above]).all()

@@ -29,9 +29,15 @@ from laconic.linalg import solve_lower
 
 #: Q expresses all but this part of every point's k(x, x).
 TOLERANCE = 0.005
-#: Beside that part of k(x, x) Q leaves no more than the same part of so many times what tells points apart, and of so
-#: many times λ: a kernel with a large constant in it would else lose all else, and a large one what λ would not hide.
-SPREADS, RIDGES = 20.0, 100.0
+#: Beside that part of k(x, x) Q leaves no more than the same part of so many times what tells alike points apart, and
+#: of so many times λ. Else a kernel with a large constant in it, or a coarse feature beside fine ones, would lose all
+#: that is fine, and a large kernel what λ would not hide.
+SPREADS, RIDGES = 40.0, 100.0
+#: What tells alike points apart counts as no less than this many times λ: of smaller differences thousands of
+#: observations tell nothing, and points that return with a little noise would all go into Q.
+LEAST_RIDGES = 0.2
+#: Points are alike that are nearest to each other: this quantile of how far the nearest is tells such points apart.
+NEAREST = 0.25
 #: What tells points apart is looked at in the first of them: so many, and no fewer.
 SAMPLE, LEAST_SAMPLE = 64, 8
 #: Less than this part of k(x, x) is rounding.
@@ -59,7 +65,7 @@ class Reference:
     lam: float = np.inf
     tolerance: float = TOLERANCE
     cap: int = CAP
-    spread: float = np.inf  # what tells points apart: k(x, x) − k(x, x') in the mean of two different ones
+    spread: float = np.inf  # what tells alike points apart: ½‖φ(x) − φ(x')‖² of points and those nearest to them
     cuts: tuple[int, ...] = ()
     store: GrowingPoints = field(default_factory=lambda: GrowingPoints.empty(0))
     counts: Floats = field(default_factory=_empty)  # (n,) how often each distinct point was observed
@@ -109,7 +115,10 @@ class Reference:
 
     def allowed(self, prior: Floats) -> Floats:
         """How much Q may leave of points with this k(x, x)."""
-        most = min(SPREADS * self.spread, RIDGES * self.lam)
+        apart = SPREADS * self.spread
+        if np.isfinite(self.lam):
+            apart = max(apart, LEAST_RIDGES * self.lam)
+        most = min(apart, RIDGES * self.lam)
         return np.maximum(self.tolerance * np.minimum(prior, most), ROUNDING * prior)
 
     def extended(self, X: Floats, y: Floats) -> Reference:
@@ -186,14 +195,16 @@ class Reference:
         return grown._widened(self, Z=Z, C=C, chosen=chosen)
 
     def _spread(self, X: Floats) -> float:
-        """What tells points apart, once there are enough of them with these new ones."""
+        """What tells alike points apart, once there are enough of them with these new ones."""
         known = min(self.distinct, SAMPLE)
         first = np.concatenate([self.points[:known], X[: SAMPLE - known]]) if self.distinct else X[:SAMPLE]
         if known == SAMPLE or len(first) < LEAST_SAMPLE:
             return self.spread
-        K, n = self.kernel(first, first), len(first)
-        own = float(np.trace(K))
-        return max(own / n - (float(K.sum()) - own) / (n * (n - 1)), 0.0)
+        K = self.kernel(first, first)
+        own = np.diagonal(K)
+        between = (own[:, None] + own) / 2.0 - K
+        np.fill_diagonal(between, np.inf)
+        return max(float(np.quantile(between.min(axis=1), NEAREST)), 0.0)
 
     def _prior(self, X: Floats) -> Floats:
         prior = np.asarray(self.kernel.diag(X), dtype=np.float64)

@@ -23,6 +23,9 @@ from laconic.beliefs import FiniteBelief
 from laconic.errors import InputError
 from laconic.kernels import Kernel
 
+#: Atoms of which κ is more than so many times what is aimed at are not sent.
+FAR = 2.0
+
 
 class Reason(StrEnum):
     """Why all points are sent as they are."""
@@ -31,6 +34,7 @@ class Reason(StrEnum):
     SHARE = "atoms would be too large a part of the observations"
     STEPS = "rewards are too large for the steps of the mean"
     PRECISION = "points differ too much in size for weights in single precision"
+    WEAK = "atoms would leave far more unknown than all points do"
 
 
 @dataclass(frozen=True)
@@ -158,6 +162,8 @@ def _finished(
         if np.array_equal(lower, codes):
             break
         codes = lower
+    if certificate.kappa > FAR * settings.kappa:
+        return _fallback(whitened, Reason.WEAK)
     if not is_expressible(c, step=settings.quantum):
         return _fallback(whitened, Reason.STEPS)
     return Version(

@@ -69,6 +69,7 @@ class Edition:
     number: int
     reference: Reference
     lam: float
+    unit: float = 1.0  # in which the error of the mean travels; see `_unit`
     outcome: Version | Fallback | None = None
     last: Version | None = None  # the newest version of atoms, from which the next one goes on
 
@@ -86,7 +87,7 @@ class Edition:
     @cached_property
     def facts(self) -> np.ndarray:
         """What is known of it, as it travels with atoms."""
-        return _facts(self.outcome)
+        return _facts(self.outcome, unit=self.unit)
 
     @cached_property
     def common(self) -> Payload:
@@ -97,7 +98,7 @@ class Edition:
     @cached_property
     def raw_facts(self) -> np.ndarray:
         """The same as it travels with points as they are."""
-        return _facts(self.outcome, certified=False)
+        return _facts(self.outcome, unit=self.unit, certified=False)
 
     @cached_property
     def has_atoms(self) -> bool:
@@ -136,7 +137,7 @@ class Atoms(Digest):
         kernel = belief.dictionary_kernel()
         recipe = self.recipe
         reference = Reference(kernel=kernel, dim=belief.dim, lam=belief.lam, tolerance=recipe.tolerance, cap=recipe.cap)
-        return Edition(number=0, reference=reference, lam=belief.lam)
+        return Edition(number=0, reference=reference, lam=belief.lam, unit=_unit(recipe))
 
     def blank(self) -> Base:
         return Base()
@@ -209,7 +210,7 @@ class Atoms(Digest):
         held = incoming.held
         exact = held if held.atoms is None else Held.blank(incoming.template)
         built, library = read_raw(incoming, base=exact.built)
-        facts = _read_facts(incoming.message.payload)
+        facts = _read_facts(incoming.message.payload, unit=_unit(self.recipe))
         return Held(incoming.message.version, built, library, d_eff=facts.d_eff)
 
     def _version(self, incoming: Incoming) -> Held:
@@ -221,7 +222,7 @@ class Atoms(Digest):
         weights = values.get("weights")
         if weights is None or weights.dtype != np.uint8 or weights.shape != (len(atoms),):
             raise RemoteProtocolError(f"{len(atoms)} atoms did not come with a weight each")
-        certificate = _read_facts(message.payload)
+        certificate = _read_facts(message.payload, unit=_unit(self.recipe))
         spanning = _bits(records.get("spanning"), len(atoms), default=True)
         mean = _read_mean(values.get("mean"), records.get("large"), int(spanning.sum()))
 
@@ -393,8 +394,13 @@ def _narrow(numbers: Ints) -> np.ndarray:
     return numbers.astype(np.float64 if largest >= 2**31 else np.int16 if largest < 2**15 else np.int32)
 
 
-def _facts(outcome: Version | Fallback | None, *, certified: bool = True) -> np.ndarray:
-    """d_eff, ln det(I + G/λ), ρ and the certificate, rounded so that what it says stays true.
+def _unit(recipe: Recipe) -> float:
+    """The power of two that is next above the usual size of a reward: β over it needs few bits whatever rewards are."""
+    return float(2.0 ** np.ceil(np.log2(recipe.range)))
+
+
+def _facts(outcome: Version | Fallback | None, *, unit: float, certified: bool = True) -> np.ndarray:
+    """d_eff, ln det(I + G/λ), ρ and the certificate, with β over ``unit``, rounded so that what it says stays true.
 
     Points as they are have no error to certify, whatever that of atoms would have been.
     """
@@ -402,7 +408,7 @@ def _facts(outcome: Version | Fallback | None, *, certified: bool = True) -> np.
     if known is None:
         exact = [0.0] * 7
     elif isinstance(known, Certificate) and certified:
-        exact = [known.d_eff, known.log_det, known.missed, known.e_lo, known.e_hi, known.kappa, known.beta]
+        exact = [known.d_eff, known.log_det, known.missed, known.e_lo, known.e_hi, known.kappa, known.beta / unit]
     else:
         exact = [known.d_eff, known.log_det, known.missed, 0.0, 0.0, 1.0, 0.0]
     for dtype in (np.float16, np.float32):
@@ -429,14 +435,14 @@ def _is_possible(facts: np.ndarray) -> bool:
     return bool(np.isfinite(facts).all()) and -1.0 < e_lo <= e_hi and min(d_eff, log_det, missed, kappa, beta) >= 0
 
 
-def _read_facts(payload: Payload) -> Certificate:
+def _read_facts(payload: Payload, *, unit: float) -> Certificate:
     facts = payload.records.get("facts")
     if facts is None or facts.shape != (7,) or facts.dtype.kind != "f":
         raise RemoteProtocolError("a version came without what is known of it")
     if not _is_possible(facts):
         raise RemoteProtocolError(f"a certificate that no version has: {facts.tolist()}")
     d_eff, log_det, missed, e_lo, e_hi, kappa, beta = (float(each) for each in facts)
-    return Certificate(e_lo=e_lo, e_hi=e_hi, kappa=kappa, beta=beta, d_eff=d_eff, log_det=log_det, missed=missed)
+    return Certificate(e_lo=e_lo, e_hi=e_hi, kappa=kappa, beta=beta * unit, d_eff=d_eff, log_det=log_det, missed=missed)
 
 
 def _bytes(payload: Payload) -> int:

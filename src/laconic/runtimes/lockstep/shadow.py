@@ -31,8 +31,9 @@ UNITS = 8.0
 SHARPEST = 0.01
 #: Kernel values beyond this, or below its inverse, are not for single precision.
 LARGEST = 1e15
-#: A Gaussian kernel of single precision is right to some units in the last place up to this exponent.
-TAME = 4.0
+#: A Gaussian kernel of single precision is right to some units in the last place up to this exponent, and of points with
+#: no more features than these: what rounding does to the norm of an arm all its kernel values share, and so its mean.
+TAME, MOST_FEATURES = 4.0, 256
 #: Memory for kernel values is larger than it need be by one part in so many, for the rounds that follow.
 ROOM = 8
 #: So many rows of kernel values are computed at a time in double precision.
@@ -344,4 +345,6 @@ def _parts(rows: int) -> list[slice]:
 
 def _is_tame(kernel: Gaussian, *sets: Floats) -> bool:
     """Whether a kernel of points in single precision is right up to its last few bits."""
+    if sets[0].shape[1] > MOST_FEATURES:
+        return False
     return float(kernel.gamma * sum(np.einsum("ij,ij->i", X, X).max() for X in sets)) <= TAME
