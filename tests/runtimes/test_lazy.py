@@ -187,6 +187,19 @@ def test_single_precision_stays_far_within_its_margin(lam: float) -> None:
     assert np.abs(left - exact).max() < 0.1 * bounds.shadow.rounding
 
 
+@pytest.mark.parametrize("lam", [1.0, 1e3])
+@pytest.mark.parametrize("dim", [20, 256, 257, 3000])
+def test_means_of_points_far_from_zero_and_close_together_stay_within_their_margin(dim: int, lam: float) -> None:
+    random = np.random.default_rng(0)
+    middle = random.normal(size=dim)
+    middle *= 1.41 / np.linalg.norm(middle)
+    points = middle + 1e-3 * random.normal(size=(600, dim)) / np.sqrt(dim)
+    belief = ExactBelief.empty(kernel=Gaussian(1.0), lam=lam, dim=dim).extended(points[:400], np.ones(400))
+    bounds = bounds_of(belief, points[400:].reshape(20, 10, dim))
+    wrong = np.abs(bounds.mean.ravel() - belief.view(points[400:]).mean)
+    assert (wrong <= 0.75 * bounds.errors(slice(0, 20)).ravel()).all()
+
+
 def test_a_belief_too_close_to_singular_for_single_precision_has_no_shadow() -> None:
     assert Shadow.of(belief_of(300, lam=1e-7)) is None
     assert Shadow.of(belief_of(300, kernel=1e20 * Gaussian(1.0), lam=1e20)) is None
