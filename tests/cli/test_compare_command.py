@@ -242,6 +242,7 @@ def test_a_configuration_that_cannot_be_written_is_explained_in_one_line(
 
 def test_what_memory_does_not_suffice_for_is_refused_unless_told_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(needs, "LEAST", 100)
+    monkeypatch.setattr(needs, "FEW_POINTS", 0)
     monkeypatch.setattr(needs, "machine_memory", lambda: 800)
     asked = ["compare", "cosine", "-a", "diskernelucb", *SMALL]
     done = Outcome(*asked)

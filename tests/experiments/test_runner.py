@@ -29,6 +29,7 @@ class Lasting:
     slots: int = 1
     is_here: bool = True
     is_local: bool = True
+    shares_memory: bool = True
     made: list[Any] = field(default_factory=list)
 
     def session(self) -> Any:

@@ -34,6 +34,11 @@ def test_what_ray_has_finished_is_not_run_again(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "runs").iterdir()} == before
 
 
+def test_only_a_ray_that_is_started_here_has_this_machines_memory() -> None:
+    assert OnRay(processes=2).shares_memory
+    assert not OnRay(address="10.0.0.5:6379").shares_memory
+
+
 def test_an_address_where_nobody_answers_is_refused_at_once_with_advice() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and nobody listens

@@ -29,7 +29,7 @@ from laconic.problems.base import Instance, Problem
 from laconic.problems.rounds import check_round
 from laconic.runtimes import RUNTIMES
 from laconic.runtimes.asking import stand_in
-from laconic.runtimes.jobs import engine
+from laconic.runtimes.jobs import Engine, engine
 from laconic.runtimes.meeting import require_kernel, require_within
 from laconic.runtimes.needs import memory_needed, require_memory
 
@@ -142,7 +142,7 @@ def played(
     Where runs are long, it is ``foretold`` how long, by smaller ones that are kept nowhere.
     """
     where = engine(jobs=jobs)
-    room = Room(where.slots, beyond_memory=beyond_memory, watch=progress)
+    room = Room.of(where, beyond_memory=beyond_memory, watch=progress)
     with Comparison.opened(experiment, out=out, room=room) as made:
         sweep = Sweep(made.store, engine=where, watch=progress, closely=True, traced=traced)
         try:
@@ -290,11 +290,19 @@ def _distinct(settings: list[Algorithm]) -> tuple[Algorithm, ...]:
 
 @dataclass(frozen=True)
 class Room:
-    """So many runs at a time, in the memory that there is or ``beyond_memory``; who watches is told of their needs."""
+    """So many runs at a time, in the memory that there is or ``beyond_memory``; who watches is told of their needs.
+
+    On a cluster nothing is refused: that this machine has less than is needed says nothing of its nodes.
+    """
 
     slots: int = 1
     beyond_memory: bool = False
     watch: Watch = silent
+
+    @classmethod
+    def of(cls, engine: Engine, *, beyond_memory: bool, watch: Watch) -> Room:
+        """The room that an engine's jobs have."""
+        return cls(engine.slots, beyond_memory=beyond_memory or not engine.shares_memory, watch=watch)
 
     def require(self, experiment: Experiment, instance: Instance) -> None:
         """Refuse an experiment that has not room enough."""

@@ -108,7 +108,7 @@ def conduct(
 ) -> Outcome:
     """Run everything that the folder does not have yet, and gather all of it."""
     store = Store(out / RUNS)
-    opened, absent = _open(specs, watch, room=Room(engine.slots, beyond_memory=beyond_memory, watch=watch))
+    opened, absent = _open(specs, watch, room=Room.of(engine, beyond_memory=beyond_memory, watch=watch))
     sweep = Sweep(store, engine=engine, watch=watch)
     about = {each.spec.name: each.about for each in opened}
     tasks = [task for each in opened for task in each.tasks]

@@ -236,7 +236,7 @@ def swept(
 ) -> Frontier:
     """The frontier of an experiment's settings."""
     where = engine(jobs=jobs)
-    room = Room(where.slots, beyond_memory=beyond_memory, watch=watch)
+    room = Room.of(where, beyond_memory=beyond_memory, watch=watch)
     with Comparison.opened(experiment, out=out, room=room) as made:
         sweep = Sweep(made.store, engine=where, watch=watch)
         made.complete(sweep, part="frontier")

@@ -59,6 +59,11 @@ class Engine(Protocol):
         """Whether jobs run on this machine, and so write the files that this process reads."""
         ...
 
+    @property
+    def shares_memory(self) -> bool:
+        """Whether all jobs run on this machine, and so in the memory that it has."""
+        ...
+
     def session(self) -> AbstractContextManager[object]:
         """Keeps what is costly to start between several sets of jobs."""
         ...
@@ -101,6 +106,7 @@ class Here:
     slots: int = 1
     is_here: ClassVar[bool] = True
     is_local: ClassVar[bool] = True
+    shares_memory: ClassVar[bool] = True
 
     def session(self) -> AbstractContextManager[object]:
         """Nothing to start."""
@@ -122,6 +128,7 @@ class Processes:
     slots: int
     is_here: ClassVar[bool] = False
     is_local: ClassVar[bool] = True
+    shares_memory: ClassVar[bool] = True
 
     def session(self) -> AbstractContextManager[object]:
         """joblib keeps its processes by itself."""
@@ -173,6 +180,11 @@ class OnRay:
         """As many as the cluster has cores; before it is connected, those of this machine."""
         ray = _package("ray", extra="ray")
         return int(ray.cluster_resources().get("CPU", 1)) if ray.is_initialized() else self.processes or cores()
+
+    @property
+    def shares_memory(self) -> bool:
+        """Where Ray is started here; nobody knows on which nodes of another cluster jobs will meet."""
+        return self.address is None and not _package("ray", extra="ray").is_initialized()
 
     @contextmanager
     def session(self) -> Iterator[None]:
