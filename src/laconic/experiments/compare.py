@@ -94,7 +94,7 @@ def compare(
             places nothing.
         out: Folder that keeps every finished run at once; None: nothing is written.
         beyond_memory: True: runs that would need more memory than the machine has are made all the same. False: they
-            are refused before anything runs.
+            are refused before anything runs, or warned of where they may need less.
 
     Examples:
         >>> from laconic import Catalogue, DisKernelUCB, Gaussian, grid

@@ -178,7 +178,7 @@ def frontier(
         jobs: Runs at a time, one core each, from 1. In Python None takes all cores.
         watch: Called with every event of the sweep as it happens; the default does nothing.
         beyond_memory: True: runs that would need more memory than the machine has are made all the same. False: they
-            are refused before anything runs.
+            are refused before anything runs, or warned of where they may need less.
 
     Examples:
         >>> from laconic import Cosine, DisKernelUCB, frontier, grid

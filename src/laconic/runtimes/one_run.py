@@ -52,7 +52,7 @@ def run(
         progress: Called as the run goes on with the number of steps so far.
         log: True: the probability of every choice is kept too.
         beyond_memory: True: a run that would need more memory than the machine has is made all the same. False: it is
-            refused.
+            refused, or warned of where it may need less.
 
     Examples:
         >>> from laconic import Catalogue, DisKernelUCB, run
