@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laconic import Cosine, Gaussian, InputError, LaconicUCB, grid, run
+from laconic import Cosine, Gaussian, InputError, LaconicUCB, compare, grid, run
+from laconic.algorithms import _least_budget
 from laconic.protocol.restoring import restore_client, snapshot_client
+from laconic.runtimes.needs import memory_needed
 from laconic.runtimes.network import Network
 from laconic.tail import News
 from laconic.testing import check_algorithm, check_trigger
 from laconic.triggers import AIM, GAIN, MOST, BudgetedVariance, ScaledVariance
+from laconic.uploads import Growth, WithAsk
 
 DIM, CLIENTS = 3, 4
 LEAN = LaconicUCB(Gaussian(0.5), lam=0.1, alpha=0.1)
@@ -137,11 +140,40 @@ def test_before_the_first_version_every_point_asks_whatever_was_spent() -> None:
 
 
 def test_a_budget_below_what_new_points_take_on_their_way_up_is_said_with_the_figure() -> None:
-    with pytest.warns(UserWarning, match=r"budget=6,000 is less than the 7,000 bytes in which 1,000 new points of 5"):
-        LaconicUCB(budget=6000).plan(5)
+    said = r"budget=8,000 is less than the 8,575 bytes for 1,000 interactions in which new points of 5 features go up"
+    with pytest.warns(UserWarning, match=said):
+        LaconicUCB(budget=8000).plan(5)
+    LaconicUCB(budget=8575).plan(5)  # warnings are errors here
+    LaconicUCB(budget=7000, upload=WithAsk()).plan(5)  # where no upload goes by itself, points are all that is known
+    with pytest.warns(UserWarning, match=r"the 7,387 bytes"):
+        LaconicUCB(budget=7000, upload=Growth(0.5)).plan(5)
+
+
+@pytest.mark.parametrize("rounds", [60, 250])
+def test_a_budget_that_is_warned_of_is_exceeded_by_uploads_alone_at_some_time_and_the_least_is_not(rounds: int) -> None:
     with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        LaconicUCB(budget=7000).plan(5)
+        warnings.simplefilter("ignore")
+        least = _least_budget(Growth(), dim=5)
+        played = run(
+            LaconicUCB(Gaussian(0.5), lam=0.1, alpha=0.1, budget=3000), Cosine(dim=5), clients=3, rounds=rounds
+        )
+    up = played.ledger.by("direction")["up",].bytes / 3 / max(rounds, math.sqrt(250 * rounds)) * 1000
+    assert up < 1.02 * least
+    if rounds == 250:
+        assert up > 0.98 * least  # which is where early uploads cost most beside what is allowed
+
+
+@pytest.mark.parametrize("asked", [run, lambda one, problem, **how: compare(one, problem=problem, seeds=2, **how)])
+def test_a_budget_that_is_too_small_is_said_once(asked: Any) -> None:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("default")  # as it is for whoever runs laconic
+        asked(LaconicUCB(budget=3456), Cosine(dim=5, arms=3), clients=2, rounds=3)
+    assert len([each for each in told if "budget=3,456" in str(each.message)]) == 1
+
+
+def test_what_a_run_needs_is_asked_without_saying_anything_of_its_budget() -> None:
+    instance = Cosine(dim=5).instance(seed=0, clients=100, rounds=1000)
+    assert memory_needed(LaconicUCB(budget=3456), instance, clients=100, rounds=1000) is not None
 
 
 def test_a_budget_below_what_known_points_take_is_refused() -> None:

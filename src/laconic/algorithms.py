@@ -15,6 +15,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import warnings
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import wraps
@@ -53,7 +54,7 @@ from laconic.protocol.phases import AgreeOnDictionary, ShareData, ShareStatistic
 from laconic.protocol.phases.statistics import StatisticsWire
 from laconic.protocol.plan import Plan
 from laconic.protocol.wire import Int8Wire, Wire, as_wire
-from laconic.triggers import Always, BudgetedVariance, Determinant, Never, ScaledVariance, Variance
+from laconic.triggers import BURN_IN, Always, BudgetedVariance, Determinant, Never, ScaledVariance, Variance
 from laconic.uploads import Growth, UploadRule
 
 Alpha = float | Theory
@@ -61,6 +62,8 @@ PRECISIONS = ("float64", "float32")
 STATISTICS_WIRES = ("paper", "compact")
 #: A reward goes up in so many bytes, and a point that is known already in one more at least.
 REWARD_BYTES = 2
+#: An upload takes so many beside what it carries.
+FRAME_BYTES = 11
 LEAST_BUDGET = 1000 * (1 + REWARD_BYTES)
 #: What a belief's factor is kept and solved in; float32 halves memory and costs digits.
 Precision = Literal["float64", "float32"]
@@ -435,7 +438,7 @@ class LaconicUCB:
         digest = _scaled(self.digest, reward=self.reward)
         return Plan(
             belief=ExactBelief.empty(kernel=as_kernel(self.kernel), lam=self.lam, dim=dim),
-            trigger=ScaledVariance(self.delta) if self.budget is None else _budgeted(self.delta, self.budget, dim=dim),
+            trigger=ScaledVariance(self.delta) if self.budget is None else self._budgeted(self.budget, dim=dim),
             digest=digest,
             confidence=_lean_confidence(self.alpha, digest),
             exploration=self.exploration,
@@ -443,17 +446,30 @@ class LaconicUCB:
             upload=self.upload,
         )
 
+    def _budgeted(self, budget: float, *, dim: int) -> BudgetedVariance:
+        """The trigger of a client with a budget; says so where uploads alone take more than that."""
+        least = _least_budget(self.upload, dim=dim)
+        if budget < least:
+            warnings.warn(
+                f"budget={budget:,g} is less than the {least:,} bytes for 1,000 interactions in which new points of "
+                f"{dim} features go up; unless most points repeat, clients spend more, and hear little of each other",
+                stacklevel=1,  # one place, so that it is said once however often a plan is made
+            )
+        return BudgetedVariance(self.delta, budget=budget)
 
-def _budgeted(delta: float, budget: float, *, dim: int) -> BudgetedVariance:
-    """The trigger of a client with a budget; says so where points alone take more than that."""
-    fresh = 1000 * (dim + REWARD_BYTES)
-    if budget < fresh:
-        warnings.warn(
-            f"budget={budget:,g} is less than the {fresh:,} bytes in which 1,000 new points of {dim} features go up; "
-            "unless most points repeat, clients spend more, and hear little of each other",
-            stacklevel=3,
-        )
-    return BudgetedVariance(delta, budget=budget)
+
+def _least_budget(upload: UploadRule, *, dim: int) -> int:
+    """The least budget that uploads of new points by themselves never exceed, in a client's first 1,000 interactions.
+
+    Early uploads are of few points, and cost most beside these; but early interactions are also allowed more.
+    """
+    spent, unsent, least = 0, 0, 0.0
+    for own in range(1, 1001):
+        unsent += 1
+        if upload.due(unsent=unsent, own=own):
+            spent, unsent = spent + FRAME_BYTES + unsent * (dim + REWARD_BYTES), 0
+            least = max(least, 1000 * spent / max(own, math.sqrt(BURN_IN * own)))
+    return math.ceil(max(least, 1000 * (dim + REWARD_BYTES)))
 
 
 def _scaled(digest: Digest, *, reward: float) -> Digest:
