@@ -336,6 +336,20 @@ def coarse() -> Iterator[Line]:
             yield Line(f"{name}, {what}", replace(algorithm, digest=digest), problem, 20, 60, seeds=TUNING[:4])
 
 
+def few_clients() -> Iterator[Line]:
+    """A handful of clients, of whom each has most points itself: DisKernelUCB with points in int8, and LaconicUCB."""
+    for clients, rounds, dim in ((2, 100, 3), (3, 100, 5), (5, 60, 2), (5, 100, 5), (10, 100, 5), (20, 100, 5)):
+        shared: dict[str, Any] = {"kernel": Gaussian(0.5), "lam": 0.1, "alpha": 0.2}
+        for algorithm in (
+            DisKernelUCB(D=20.0, wire="int8", **shared),
+            DisKernelUCB(D=20.0, wire="int8", together=False, **shared),
+            LaconicUCB(**shared),
+        ):
+            alone = " alone" if isinstance(algorithm, DisKernelUCB) and not algorithm.together else ""
+            name = f"N = {clients}, T = {rounds}, d = {dim}, {type(algorithm).__name__}{alone}"
+            yield Line(name, algorithm, Cosine(dim=dim), clients, rounds, seeds=TUNING[:4])
+
+
 SETS: dict[str, Callable[[], Iterator[Line]]] = {
     name.__name__.replace("_", "-"): name
     for name in (
@@ -354,6 +368,7 @@ SETS: dict[str, Callable[[], Iterator[Line]]] = {
         ridge,
         constants,
         coarse,
+        few_clients,
     )
 }
 
