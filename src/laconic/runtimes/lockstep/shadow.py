@@ -31,8 +31,8 @@ UNITS = 8.0
 SHARPEST = 0.01
 #: Kernel values beyond this, or below its inverse, are not for single precision.
 LARGEST = 1e15
-#: A Gaussian kernel of single precision is right to some units in the last place up to this exponent, and of points with
-#: no more features than these: what rounding does to the norm of an arm all its kernel values share, and so its mean.
+#: A Gaussian kernel of single precision is right to some units in the last place up to this exponent, and for points
+#: of no more features than these: what rounding does to an arm's norm all its kernel values share, and so its mean.
 TAME, MOST_FEATURES = 4.0, 256
 #: Memory for kernel values is larger than it need be by one part in so many, for the rounds that follow.
 ROOM = 8
