@@ -15,6 +15,7 @@ from contextlib import closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from laconic.protocol.roster import Patience
 from laconic.protocol.session import Wants
 from laconic.runtimes.service import agent as agents
 from laconic.runtimes.service import linking as linkings
+from laconic.runtimes.service import retrying
 from laconic.runtimes.service import store as stores
 from laconic.runtimes.service.coordinator import Coordinator
 from laconic.runtimes.service.joining import Joining
@@ -561,6 +563,43 @@ def test_a_long_state_file_is_compacted_and_nothing_is_lost(tmp_path: Path, monk
         agent.learn(ARMS, [1.0, 2.0, 3.0])
     with lonely(tmp_path, algorithm=NKernelUCB(Gaussian(1.0))) as agent:
         assert agent.status().observations == 2404
+
+
+def test_a_snapshot_that_cannot_be_stored_is_tried_now_and_then_and_rewards_are_taken_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(agents, "PAUSE", 0.01)
+    later, monotonic, rounds = [0.0], time.monotonic, [0]
+    monkeypatch.setattr(retrying, "time", SimpleNamespace(monotonic=lambda: monotonic() + later[0]))
+
+    def tries() -> int:
+        return sum(each.msg == "a snapshot could not be stored" for each in caplog.records)
+
+    with lonely(tmp_path) as agent:
+        diary, compact = agent._diary, agent._compact_if_long
+
+        def counted() -> None:
+            rounds[0] += 1
+            compact()
+
+        agent.learn(np.random.default_rng(0).uniform(-1, 1, (300, 2)), np.ones(300))
+        with diary._disk:
+            pages = diary.store._connection.execute("PRAGMA page_count").fetchone()[0]
+            diary.store._connection.execute(f"PRAGMA max_page_count={pages + 8}")
+        monkeypatch.setattr(agent, "_compact_if_long", counted)
+        monkeypatch.setattr(stores, "MOST_RECORDS", 1)
+        until(lambda: tries() == 1)
+        before = rounds[0]
+        until(lambda: rounds[0] > before + 20)
+        agent.observe(agent.choose(ARMS), 1.0)
+        assert tries() == 1
+        with diary._disk:
+            diary.store._connection.execute(f"PRAGMA max_page_count={pages + 10_000}")
+        later[0] += retrying.FIRST + 1
+        until(lambda: diary.store._first > 0)
+        assert tries() == 1
+    with lonely(tmp_path) as agent:
+        assert agent.status().observations == 301
 
 
 # -- with a coordinator ------------------------------------------------------------------------------------------------

@@ -8,10 +8,12 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, KeysView
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import grpc
@@ -30,7 +32,8 @@ from laconic.protocol.outcome import Work
 from laconic.protocol.plan import Plan
 from laconic.protocol.roster import Patience
 from laconic.runtimes.service import desk as desks
-from laconic.runtimes.service import methods
+from laconic.runtimes.service import methods, retrying
+from laconic.runtimes.service import store as stores
 from laconic.runtimes.service.background import background
 from laconic.runtimes.service.coordinator import Coordinator, Limits
 from tests.service.rawlink import RawLink
@@ -547,6 +550,47 @@ def test_a_full_disk_ends_links_changes_nothing_and_passes(tmp_path: Path) -> No
     with coordinator(tmp_path) as there:
         assert there.status()["observations"] == 2000
         assert hard == resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+
+
+def test_a_snapshot_that_cannot_be_stored_is_tried_now_and_then_and_holds_up_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    later, monotonic = [0.0], time.monotonic
+    monkeypatch.setattr(retrying, "time", SimpleNamespace(monotonic=lambda: monotonic() + later[0]))
+    algorithm = LaconicUCB()
+    with (
+        coordinator(tmp_path, algorithm=algorithm, tick=0.02, http="127.0.0.1:0") as there,
+        joined(there, tmp_path, algorithm=algorithm) as agent,
+    ):
+        agent.learn(np.random.default_rng(0).uniform(-1, 1, (1500, 2)), np.ones(1500))
+        agent.flush()
+        settle(there, [agent])
+        desk, connection = there.desk, there.desk.store._connection
+        pages = connection.execute("PRAGMA page_count").fetchone()[0]
+        connection.execute(f"PRAGMA max_page_count={pages + 8}")  # room for what is flushed, and not for a snapshot
+        monkeypatch.setattr(stores, "MOST_RECORDS", 1)
+        until(lambda: there.status()["counters"]["failed_snapshots"] == 1)
+        passed = desk._done
+        until(lambda: desk._done > passed + 50)
+        agent.learn(ARMS, [1.0, 2.0, 3.0])
+        agent.flush()
+        counters = there.status()["counters"]
+        assert (counters["failed_snapshots"], counters["failed_commits"], counters["snapshots"]) == (1, 0, 0)
+        assert there.status()["observations"] == 1503
+        assert ["full" in line for line in there.status()["errors"]] == [True]
+        assert "laconic_failed_snapshots_total 1\n" in answer(there, "/metrics")[1]
+        later[0] += retrying.FIRST + 1
+        until(lambda: there.status()["counters"]["failed_snapshots"] == 2)
+        later[0] += retrying.FIRST + 1  # the pause is longer now
+        passed = desk._done
+        until(lambda: desk._done > passed + 20)
+        said = [each for each in caplog.records if each.msg == "a snapshot could not be stored"]
+        assert len(said) == there.status()["counters"]["failed_snapshots"] == 2
+        connection.execute(f"PRAGMA max_page_count={pages + 10_000}")
+        later[0] += retrying.FIRST + 1
+        until(lambda: there.status()["counters"]["snapshots"] == 1)
+    with coordinator(tmp_path, algorithm=algorithm) as there:
+        assert there.status()["observations"] == 1503
 
 
 def test_settings_that_make_no_sense_are_refused(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from laconic.runtimes.service.background import background
 from laconic.runtimes.service.diary import Diary, Entry
 from laconic.runtimes.service.joining import TABLE, Joining, Start
 from laconic.runtimes.service.linking import Linking
+from laconic.runtimes.service.retrying import Pauses
 from laconic.runtimes.service.security import TLS
 from laconic.runtimes.service.store import Store
 from laconic.runtimes.service.traffic import Traffic
@@ -138,6 +139,7 @@ class Agent:
         self._diary = Diary(client, store, perform=self._perform, log_decisions=log_decisions)
         self._worker = Worker(self._diary, name=self.name, share=self._share, told=self._worked, closed=self._closed)
         self._link = Linking(self, joining, codec=Codec(plan))
+        self._pauses = Pauses()  # between snapshots that cannot be stored
         if client.state not in (ClientState.OUTSIDE, ClientState.AWAY):
             self._diary.happen(lambda each: each.lose())
         if first.compute:
@@ -539,8 +541,7 @@ class Agent:
         while not self._closed.wait(min(PAUSE, self._group) if self._group > 0 else PAUSE):
             try:
                 self._diary.write()
-                if self._diary.store.is_long:
-                    self._diary.compact()
+                self._compact_if_long()
                 if time.monotonic() - looked >= min(LOOK, self._forget_after):
                     looked = time.monotonic()
                     self.forget_old()
@@ -548,6 +549,20 @@ class Agent:
             except StateError as error:
                 log.error("the state file could not be written", extra={"agent": self.name, "reason": str(error)})
                 self._closed.wait(1.0)
+
+    def _compact_if_long(self) -> None:
+        """Let a snapshot stand for what is long; one that cannot be stored is tried later, and holds up nothing."""
+        if not self._diary.store.is_long or not self._pauses.is_over:
+            return
+        try:
+            self._diary.compact()
+        except Exception as error:
+            self._pauses.fail()
+            told = {"agent": self.name, "reason": str(error), "again_in_seconds": self._pauses.seconds}
+            traceback = None if isinstance(error, StateError) else error
+            log.error("a snapshot could not be stored", extra=told, exc_info=traceback)
+        else:
+            self._pauses.succeed()
 
     def forget_old(self) -> int:
         """Give up decisions that have waited too long, many in one commit; how many."""

@@ -26,6 +26,7 @@ from laconic.protocol.restoring import snapshot_server
 from laconic.protocol.server import Sends, Server
 from laconic.protocol.vetting import Vetted
 from laconic.runtimes.service.chronicle import Chronicle
+from laconic.runtimes.service.retrying import Pauses
 from laconic.runtimes.service.store import Store
 from laconic.runtimes.service.traffic import Traffic
 
@@ -98,9 +99,9 @@ class Worked:
 
 @dataclass(frozen=True, eq=False)
 class Compacted:
-    """An event: a snapshot is ready."""
+    """An event: a snapshot is ready, or could not be made."""
 
-    data: bytes
+    data: bytes | Exception
     upto: int
 
 
@@ -141,6 +142,7 @@ class Counters:
     failed_commits: int = 0
     failed_work: int = 0
     snapshots: int = 0
+    failed_snapshots: int = 0
 
 
 class Desk:
@@ -158,7 +160,10 @@ class Desk:
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._again: list[Event] = []  # what must happen and could not be stored
         self._reading: dict[int, Gone | None] = {}  # links whose message is being read, and that they are down
-        self._compacting = False
+        self._compacting, self._pauses = (
+            False,
+            Pauses(),
+        )  # whether a snapshot is being made, and between those that fail
         self._put = self._done = 0  # how many events
         self._counting = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="laconic-desk", daemon=True)
@@ -366,7 +371,7 @@ class Desk:
         if effects.syncs:
             self.counters.syncs += effects.syncs
             log.info("installed", extra={"epoch": self.server.epoch.number})
-        if self.store.is_long and not self._compacting:
+        if self.store.is_long and not self._compacting and self._pauses.is_over:
             self._compacting = True
             self._pool.submit(self._snapshot, copy(self.server), self.store.last)
 
@@ -414,19 +419,29 @@ class Desk:
     # -- snapshots -----------------------------------------------------------------------------------------------
 
     def _snapshot(self, server: Server, upto: int) -> None:
+        data: bytes | Exception
         try:
-            self.put(Compacted(encode_record(snapshot_server(server)), upto=upto))
-        except Exception:
-            log.exception("no snapshot could be made")
-            self._compacting = False
+            data = encode_record(snapshot_server(server))
+        except Exception as error:  # as with one that cannot be stored: it is tried again later
+            data = error
+        self.put(Compacted(data, upto=upto))
 
     def _compact(self, event: Compacted) -> None:
         self._compacting = False
         try:
+            if isinstance(event.data, Exception):
+                raise event.data
             self.store.compact(event.data, upto=event.upto)
+        except Exception as error:  # tried again at once it would fail again, and fill the log
+            self.counters.failed_snapshots += 1
+            self._pauses.fail()
+            self._note_error(f"a snapshot could not be stored: {error}")
+            told = {"reason": str(error), "again_in_seconds": self._pauses.seconds}
+            traceback = None if isinstance(error, StateError) else error
+            log.error("a snapshot could not be stored", extra=told, exc_info=traceback)
+        else:
             self.counters.snapshots += 1
-        except StateError as error:
-            log.error("a snapshot could not be stored", extra={"reason": str(error)})
+            self._pauses.succeed()
 
 
 def _arrival(event: Arrived | Opened) -> Arrived:
