@@ -17,7 +17,9 @@ from laconic.errors import StateError, StateInUse
 from laconic.protocol.client import Client
 from laconic.protocol.records import Learnt, Record, encode_record
 from laconic.protocol.restoring import restore_client, snapshot_client
-from laconic.runtimes.service.store import APPLICATION, FORMAT, Store
+from laconic.runtimes.service import state_layout as layout
+from laconic.runtimes.service.state_layout import APPLICATION, FORMAT
+from laconic.runtimes.service.store import Store
 
 PLAN = DisKernelUCB(Gaussian(1.0), D=3.0).plan(2)
 
@@ -124,6 +126,7 @@ from tests.service.dying import die_at
 from tests.service.test_store import *
 store = opened(Path({str(tmp_path / "a.db")!r}))
 client, _ = restore_client(store.records(), plan=PLAN, start=1)
+layout.ROW_BYTES = 100  # it has several rows
 die_at({where!r}, 1)
 store.compact(encode_record(snapshot_client(client)), upto=store.last)
 """
@@ -133,6 +136,115 @@ store.compact(encode_record(snapshot_client(client)), upto=store.last)
     assert len(kept(store)) == (1 if where == "after" else 6)
     assert restore_client(store.records(), plan=PLAN, start=1)[0].count == 5
     store.close()
+
+
+def rows(path: Path) -> list[tuple[int, int, bytes]]:
+    """The rows of a snapshot in a file that nobody has open."""
+    with closing(sqlite3.connect(path)) as connection:
+        return list(connection.execute("SELECT part, number, data FROM snapshot ORDER BY part"))
+
+
+def test_a_snapshot_larger_than_any_value_may_be_stands_in_several_rows_and_is_read_as_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout, "ROW_BYTES", 1000)
+    filled(tmp_path / "a.db", count=20)
+    store = opened(tmp_path / "a.db")
+    store._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 1500)
+    snapshot = encode_record(snapshot_client(restore_client(store.records(), plan=PLAN, start=1)[0]))
+    assert len(snapshot) > 2500
+    for _ in range(2):  # the second one takes the place of the first
+        store.compact(snapshot, upto=store.last)
+        assert kept(store) == [snapshot]
+    store.append([learnt(20)])
+    store.close()
+    written = rows(tmp_path / "a.db")
+    assert [(part, number) for part, number, _ in written] == [(i, 21) for i in range(-(-len(snapshot) // 1000))]
+    assert b"".join(data for _, _, data in written) == snapshot
+    again = opened(tmp_path / "a.db")
+    assert again._snapshot_bytes == len(snapshot)
+    assert kept(again) == [snapshot, encode_record(learnt(20))]
+    again.close()
+
+
+def test_a_snapshot_that_lacks_a_row_is_refused_as_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "ROW_BYTES", 100)
+    filled(tmp_path / "a.db")
+    store = opened(tmp_path / "a.db")
+    store.compact(encode_record(snapshot_client(Client(PLAN, name="a", member=False))), upto=store.last)
+    store._connection.execute("DELETE FROM snapshot WHERE part=1")
+    with pytest.raises(StateError, match=r"damaged.*backup"):
+        list(store.records())
+    store.close()
+
+
+def test_a_value_larger_than_sqlite_takes_is_refused_and_the_next_one_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = filled(tmp_path / "a.db")
+    store = opened(tmp_path / "a.db")
+    store._connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, 5000)
+    for attempt in (
+        lambda: store.append([learnt(3, count=1000)]),
+        lambda: store.append([learnt(3)], beside=lambda _: store._insert([(9, b"x" * 5001)])),
+        lambda: store.compact(b"x" * 5001, upto=store.last),  # in one row, as it would be without a limit
+    ):
+        with pytest.raises(StateError, match=r"too big.*nothing of it was; a single value"):
+            attempt()
+        assert kept(store) == written
+    monkeypatch.setattr("laconic.runtimes.service.store.MOST_STATE_BYTES", 5000)
+    with pytest.raises(StateError, match="5,001 bytes is more than the 5,000 that are read"):
+        store.compact(b"x" * 5001, upto=store.last)
+    store.append([learnt(3)])
+    assert kept(store) == [*written, encode_record(learnt(3))]
+    store.close()
+
+
+def as_format_1(path: Path, *, snapshot: bytes | None, upto: int) -> None:
+    """Make of a closed state file what the first layout had in its place."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("DROP TABLE snapshot")
+        connection.execute("CREATE TABLE snapshot (number INTEGER PRIMARY KEY, data BLOB NOT NULL)")
+        if snapshot is not None:
+            connection.execute("INSERT INTO snapshot VALUES (?, ?)", (upto, snapshot))
+            connection.execute("DELETE FROM records WHERE number<=?", (upto,))
+        connection.execute("PRAGMA user_version=1")
+
+
+@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("compacted", [False, True])
+def test_a_file_of_the_first_format_is_carried_over_when_it_is_opened(
+    compacted: bool, killed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.db"
+    written = filled(path)
+    with closing(opened(path)) as store:
+        snapshot = encode_record(snapshot_client(restore_client(store.records(), plan=PLAN, start=1)[0]))
+        store.append([learnt(3)])
+    as_format_1(path, snapshot=snapshot if compacted else None, upto=4)
+    if killed:
+        code = f"""
+import os, signal, sys
+sys.path[:0] = {sys.path!r}
+from tests.service.test_store import *
+class Deadly(int):
+    def __format__(self, spec):
+        os.kill(os.getpid(), signal.SIGKILL)
+layout.FORMAT = Deadly(layout.FORMAT)  # it is written down last
+opened(Path({str(path)!r}))
+"""
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+    monkeypatch.setattr(layout, "ROW_BYTES", 100)
+    for _ in range(2):
+        with closing(opened(path)) as store:
+            assert store.last == 5
+            first = [snapshot] if compacted else written
+            assert kept(store) == [*first, encode_record(learnt(3))]
+            assert store._snapshot_bytes == (len(snapshot) if compacted else 0)
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA user_version").fetchone() == (FORMAT,) == (2,)
+    assert (len(rows(path)) > 1) is compacted
 
 
 def test_a_kill_while_a_file_is_begun_leaves_one_that_can_be_begun_again(tmp_path: Path) -> None:

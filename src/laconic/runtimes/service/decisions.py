@@ -24,7 +24,8 @@ from laconic.errors import InputError, StateError
 from laconic.problems.events import Events, event_table
 from laconic.protocol.learner import Decision
 from laconic.protocol.records import Observed, Record
-from laconic.runtimes.service.store import APPLICATION, Store
+from laconic.runtimes.service.state_layout import APPLICATION
+from laconic.runtimes.service.store import Store
 
 _TABLE = """CREATE TABLE IF NOT EXISTS decisions (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
 made REAL NOT NULL, arms BLOB NOT NULL, count INTEGER NOT NULL, chosen INTEGER NOT NULL, propensity REAL, error REAL,

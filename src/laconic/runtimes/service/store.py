@@ -18,15 +18,15 @@ import msgspec
 from laconic.canonical import table_bytes, table_from
 from laconic.checks import require_name, require_one_of, require_path
 from laconic.errors import LaconicError, ProtocolError, StateError
+from laconic.protocol.codec import MOST_STATE_BYTES
 from laconic.protocol.difference import difference
 from laconic.protocol.plan import Plan
 from laconic.protocol.records import Record, decode_record, encode_record
 from laconic.runtimes.service.lockfile import LockFile
+from laconic.runtimes.service.state_layout import APPLICATION, FORMAT, TABLES, carry_over, put_snapshot, snapshot_in
 
 Role = Literal["agent", "coordinator"]
 ROLES: tuple[Role, ...] = ("agent", "coordinator")
-#: Marks the databases of laconic ("lcnc"), and counts up when their layout changes.
-APPLICATION, FORMAT = 0x6C636E63, 1
 #: A snapshot is due when the records since the last one take more than this, and more than so many times what it takes:
 #: a sync leaves a record about as large as a snapshot, which is not to be written twice each time.
 LEAST_BYTES, MOST_RECORDS, TIMES_SNAPSHOT = 2**23, 4096, 4
@@ -35,7 +35,7 @@ ROWS = 400
 #: No database has fewer bytes, but for one that nothing was written to.
 SMALLEST = 512
 #: After these errors SQLite has taken back the transaction, whatever the disk did; after others nobody knows.
-_TAKEN_BACK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_BUSY)
+_TAKEN_BACK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_TOOBIG)
 #: What there is no room for ends in one of these.
 _NO_ROOM = (
     sqlite3.SQLITE_FULL,
@@ -43,11 +43,6 @@ _NO_ROOM = (
     sqlite3.SQLITE_IOERR_TRUNCATE,
     sqlite3.SQLITE_IOERR_SHMSIZE,
 )
-_TABLES = """
-CREATE TABLE about (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
-CREATE TABLE records (number INTEGER PRIMARY KEY, data BLOB NOT NULL);
-CREATE TABLE snapshot (number INTEGER PRIMARY KEY, data BLOB NOT NULL);
-"""
 
 
 class Store:
@@ -109,9 +104,11 @@ class Store:
         connection.execute("PRAGMA synchronous=FULL")
         if is_new:
             self._set_up(connection)
+        elif version < FORMAT:
+            carry_over(connection)
         self._first = _number(connection, "SELECT max(number) FROM snapshot")
         self._last = max(self._first, _number(connection, "SELECT max(number) FROM records"))
-        self._snapshot_bytes = _number(connection, "SELECT max(length(data)) FROM snapshot")
+        self._snapshot_bytes = _number(connection, "SELECT sum(length(data)) FROM snapshot")
         self._bytes = _number(connection, "SELECT sum(length(data)) FROM records")
 
     def _require_ours(self, connection: sqlite3.Connection, application: int, version: int) -> None:
@@ -145,7 +142,7 @@ class Store:
         assert self.plan is not None
         about = {"role": self.role, "name": self.name, "plan": table_bytes(self.plan.table)}
         connection.execute("BEGIN IMMEDIATE")
-        for statement in filter(str.strip, _TABLES.split(";")):
+        for statement in TABLES:
             connection.execute(statement)
         values = [(key, value.encode() if isinstance(value, str) else value) for key, value in about.items()]
         connection.executemany("INSERT INTO about VALUES (?, ?)", values)
@@ -168,8 +165,9 @@ class Store:
         self._require_usable()
         with self.reading():
             expected = self._first
-            for (data,) in self._connection.execute("SELECT data FROM snapshot WHERE number=?", (self._first,)):
-                yield decode_record(data)
+            snapshot = snapshot_in(self._connection)
+            if snapshot is not None:
+                yield decode_record(snapshot)
             rows = self._connection.execute(
                 "SELECT number, data FROM records WHERE number>? ORDER BY number", (expected,)
             )
@@ -241,9 +239,13 @@ class Store:
 
     def compact(self, snapshot: bytes, *, upto: int) -> None:
         """Let an encoded snapshot stand for all records up to a number."""
+        if len(snapshot) > MOST_STATE_BYTES:  # nobody could read it
+            raise StateError(
+                f"a snapshot of {len(snapshot):,} bytes is more than the {MOST_STATE_BYTES:,} that are read at most;"
+                f" {self.path} stays as it is, and grows"
+            )
         with self._transaction():
-            self._connection.execute("DELETE FROM snapshot")
-            self._connection.execute("INSERT INTO snapshot VALUES (?, ?)", (upto, snapshot))
+            put_snapshot(self._connection, snapshot, upto=upto)
             self._connection.execute("DELETE FROM records WHERE number<=?", (upto,))
         self._first, self._snapshot_bytes = upto, len(snapshot)
         self._bytes = _number(self._connection, "SELECT sum(length(data)) FROM records")
@@ -262,19 +264,19 @@ class Store:
         self._require_usable()
         try:
             yield
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OverflowError) as error:  # the latter where Python will not hand over so large a value
             self._take_back(error)
             raise StateError(
                 f"{self.path} could not be written ({error}), and nothing of it was; {_cure(error)}"
             ) from error
 
-    def _take_back(self, error: sqlite3.Error) -> None:
+    def _take_back(self, error: Exception) -> None:
         try:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
         except sqlite3.Error:  # SQLite has done so itself
             pass
-        if _code(error) not in _TAKEN_BACK:
+        if not _is_too_large(error) and _code(error) not in _TAKEN_BACK:
             self._broken = f"{self.path} failed in a way that only a restart can judge ({error}); start this again"
 
     @property
@@ -311,7 +313,13 @@ def _code(error: Exception) -> int | None:
     return getattr(error, "sqlite_errorcode", None)
 
 
+def _is_too_large(error: Exception) -> bool:
+    return isinstance(error, OverflowError) or _code(error) == sqlite3.SQLITE_TOOBIG
+
+
 def _cure(error: Exception) -> str:
+    if _is_too_large(error):
+        return "a single value is larger than SQLite takes: give fewer points at a time"
     if _code(error) == sqlite3.SQLITE_BUSY:
         return "another program has the file locked: let it finish"
     if _code(error) in _NO_ROOM:
