@@ -38,9 +38,13 @@ class RawLink:
 
     def greet(self, name: str, **fields: Any) -> Any:
         """Greet, and the answer to that."""
+        self.say_hello(name, **fields)
+        return self.receive()
+
+    def say_hello(self, name: str, **fields: Any) -> None:
+        """Greet, and wait for no answer."""
         plain = {"incarnation": 0, "count": 0, "held": BLANK, "mark": 0, "greeting": 1}
         self.send(Hello(name=name, plan=table_bytes(self.plan.table), **{**plain, **fields}))
-        return self.receive()
 
     def ended(self) -> tuple[grpc.StatusCode, str]:
         """Wait for its end: what the other side said."""

@@ -129,6 +129,64 @@ def test_health_is_served_over_grpc(tmp_path: Path) -> None:
         watch.cancel()
 
 
+def broken_store(there: Coordinator) -> None:
+    there.desk.store._connection.execute("PRAGMA query_only=1")  # an error that no full disk brings about
+
+
+def dead_desk(there: Coordinator) -> None:
+    there.desk._handle = None  # type: ignore[method-assign, assignment]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [(broken_store, "only a restart can judge"), (dead_desk, "handled no more")],
+    ids=["store", "desk"],
+)
+def test_a_coordinator_that_can_do_nothing_more_is_not_ready_and_says_why(
+    spoil: Callable[[Coordinator], None], why: str, tmp_path: Path
+) -> None:
+    with (
+        coordinator(tmp_path, http="127.0.0.1:0", tick=0.02) as there,
+        grpc.insecure_channel(there.address) as channel,
+    ):
+        check = channel.unary_unary(methods.path(methods.HEALTH, methods.CHECK))
+        watch = iter(channel.unary_stream(methods.path(methods.HEALTH, methods.WATCH))(b"", timeout=60))
+        assert (check(b"", timeout=30), next(watch)) == (methods.SERVING, methods.SERVING)
+        assert there.trouble is None
+        spoil(there)
+        with raw(there) as link:
+            link.say_hello("a")
+            until(lambda: not there.is_ready)
+        assert why in str(there.trouble)
+        assert answer(there, "/readyz") == (503, "not ready\n")
+        assert answer(there, "/healthz") == (200, "ok\n")
+        status = json.loads(answer(there, "/status")[1])
+        assert (status["ready"], len(status["errors"])) == (False, 1)
+        assert (check(b"", timeout=30), next(watch)) == (methods.NOT_SERVING, methods.NOT_SERVING)
+    with coordinator(tmp_path) as there:
+        assert there.is_ready
+
+
+def test_serve_ends_with_1_and_a_line_that_says_why_when_only_a_restart_can_help(tmp_path: Path) -> None:
+    file = tmp_path / "federation.toml"
+    file.write_text('dim = 2\nstate = "c.db"\nbind = "127.0.0.1:0"\ninsecure = true\n[algorithm]\nname = "DisLinUCB"\n')
+    with subprocess.Popen(
+        [*COMMAND, "serve", str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        address = json.loads(process.stdout.readline())["address"]
+        with sqlite3.connect(tmp_path / "c.db") as other:
+            other.execute("DROP TABLE records")
+        other.close()
+        with Agent.join(address, name="a", state=tmp_path / "a.db", insecure=True, algorithm=DisLinUCB(), dim=2):
+            _, said = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert re.fullmatch(
+        r"error: .*c\.db failed in a way that only a restart can judge .*start this again", said.splitlines()[-1]
+    )
+    assert "Traceback" not in said
+
+
 # -- who is cut off ----------------------------------------------------------------------------------------------------
 
 
@@ -707,7 +765,7 @@ def test_a_mistake_of_ours_in_an_event_that_no_message_brought_is_said_and_the_f
             welcomed(link, name="b")
         agent.learn(ARMS, [1.0, 2.0, 3.0])
         until(lambda: is_flushed(agent) and broken.is_set() and agent.status().covered == 3)
-        assert any("ZeroDivisionError" in each for each in there.desk.errors)
+        until(lambda: any("ZeroDivisionError" in each for each in there.desk.errors))
 
 
 def test_agents_of_one_process_hold_one_belief_in_memory(tmp_path: Path) -> None:

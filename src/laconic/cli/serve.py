@@ -14,6 +14,9 @@ from laconic.cli.signals import Signals, heard
 if TYPE_CHECKING:
     from laconic.cli.federation import Federation
 
+#: Seconds between two looks whether the coordinator can go on, and the exit code where it cannot.
+LOOK, FAILED = 1.0, 1
+
 
 def serve(
     file: Annotated[
@@ -26,7 +29,8 @@ def serve(
 ) -> None:
     """Coordinate a federation until SIGTERM or Ctrl-C; SIGHUP reads the allowed names again.
 
-    Logs go to stderr, one JSON object for each line. The first line on stdout says where it serves.
+    Logs go to stderr, one JSON object for each line. The first line on stdout says where it serves. It ends
+    with 1 where only a restart can help, as after a failure of its disk.
     """
     from laconic.checks import require_one_of
     from laconic.cli.federation import read_federation
@@ -41,14 +45,21 @@ def serve(
 
 
 def _run(settings: Federation, file: Path, signals: Signals) -> None:
+    from laconic.cli.aside import aside
     from laconic.cli.display import as_json
 
     coordinator = settings.coordinator()
     with coordinator:
         where: dict[str, Any] = {"address": coordinator.address, "http": coordinator.http_address or None}
         typer.echo(as_json(where, indent=None))
-        while signals.next() == signal.SIGHUP:
-            _reload(coordinator, file)
+        while (trouble := coordinator.trouble) is None:
+            came = signals.next(LOOK)
+            if came == signal.SIGHUP:
+                _reload(coordinator, file)
+            elif came is not None:
+                return
+    aside(f"error: {trouble}")
+    raise typer.Exit(FAILED)
 
 
 def _reload(coordinator: Any, file: Path) -> None:

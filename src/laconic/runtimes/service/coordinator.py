@@ -293,8 +293,13 @@ class Coordinator:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it takes links."""
-        return self._is_serving
+        """Whether it takes links, and can handle and store what comes on them."""
+        return self._is_serving and self.trouble is None
+
+    @property
+    def trouble(self) -> str | None:
+        """Why it can do nothing more before a restart, as where its disk failed; None where all is well."""
+        return self.desk.trouble
 
     async def _start(self) -> None:
         serving, limits = self.serving, self.serving.limits
@@ -357,12 +362,12 @@ class Coordinator:
     async def _check(self, asked: bytes, context: grpc.aio.ServicerContext) -> bytes:
         if asked not in methods.ASKED:
             await context.abort(grpc.StatusCode.NOT_FOUND, f"the only service here is {methods.SERVICE}")
-        return methods.SERVING if self._is_serving else methods.NOT_SERVING
+        return methods.SERVING if self.is_ready else methods.NOT_SERVING
 
     async def _watch(self, _: bytes, context: grpc.aio.ServicerContext) -> AsyncIterator[bytes]:
         last = b""
         while True:
-            now = methods.SERVING if self._is_serving else methods.NOT_SERVING
+            now = methods.SERVING if self.is_ready else methods.NOT_SERVING
             if now != last:
                 last = now
                 yield now

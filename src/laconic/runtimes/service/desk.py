@@ -164,6 +164,7 @@ class Desk:
             False,
             Pauses(),
         )  # whether a snapshot is being made, and between those that fail
+        self._failed: str | None = None  # why no more events are handled
         self._put = self._done = 0  # how many events
         self._counting = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="laconic-desk", daemon=True)
@@ -185,6 +186,11 @@ class Desk:
                 self._events.put(event)
 
     @property
+    def trouble(self) -> str | None:
+        """Why nothing more can be handled or stored before a restart; None where all is well."""
+        return self._failed or self.store.trouble
+
+    @property
     def is_busy(self) -> bool:
         """Whether events wait or are under way."""
         return self._put != self._done
@@ -195,7 +201,8 @@ class Desk:
             self.put(Stopped())
             self._thread.join()
         try:
-            self._write_snapshot()
+            if self._failed is None:  # else nobody knows whether the server is what its records say
+                self._write_snapshot()
         except LaconicError as error:
             log.warning("the last snapshot was not written", extra={"reason": str(error)})
         self.store.close()
@@ -206,6 +213,14 @@ class Desk:
     # -- events --------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
+        try:
+            self._take_all()
+        except BaseException as error:  # of our own, as those of events are caught
+            log.exception("no more events are handled")
+            self._failed = f"events are handled no more ({type(error).__name__}: {error}); start this again"
+            self._note_error(self._failed)
+
+    def _take_all(self) -> None:
         while True:
             batch: list[Event] = [self._events.get()]
             while len(batch) < MOST_EVENTS and not self._events.empty():

@@ -280,6 +280,11 @@ class Store:
             self._broken = f"{self.path} failed in a way that only a restart can judge ({error}); start this again"
 
     @property
+    def trouble(self) -> str | None:
+        """Why nothing can be stored before a restart; None where it can, or what failed may be tried again."""
+        return self._broken
+
+    @property
     def is_held(self) -> bool:
         """Whether this process holds the file, and was not forked from the one that does."""
         return self._lock.is_held
