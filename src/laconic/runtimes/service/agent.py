@@ -8,7 +8,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -545,7 +545,8 @@ class Agent:
                 if time.monotonic() - looked >= min(LOOK, self._forget_after):
                     looked = time.monotonic()
                     self.forget_old()
-                    self._note_times()
+                    if self._ages.is_due:
+                        self._note_times()
             except StateError as error:
                 log.error("the state file could not be written", extra={"agent": self.name, "reason": str(error)})
                 self._closed.wait(1.0)
@@ -578,12 +579,12 @@ class Agent:
 
     def _note_times(self) -> None:
         """Note when decisions that wait were made, so that a restart does not make them younger."""
-        self._ages.note(self._waiting(), write=partial(self._diary.note, TIMES))
+        self._ages.note(write=partial(self._diary.note, TIMES))
 
     def _waiting(self) -> list[str]:
         """The decisions that wait for their reward."""
-        waiting: list[str] = self._diary.look(lambda client: list(client.learner.pending))
-        return waiting
+        waiting: Mapping[str, Any] = self._diary.look(lambda client: client.learner.pending)
+        return list(waiting)  # of a value, so that nobody waits while they are put in order
 
     def _await(self, holds: Callable[[Client], bool], until: float, otherwise: str) -> None:
         if not self.comes(holds, by=until):
