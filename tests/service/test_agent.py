@@ -23,11 +23,13 @@ import pytest
 
 from laconic import Agent, ApproxDisKernelUCB, DisKernelUCB, Gaussian, LaconicUCB, NKernelUCB
 from laconic.algorithms import Algorithm
-from laconic.errors import InputError, LinkError, StateError, StateInUse
+from laconic.errors import InputError, LinkError, StateError, StateInUse, UnknownDecision
 from laconic.protocol.client import Client
+from laconic.protocol.learner import Decision
 from laconic.protocol.messages import Ask
 from laconic.protocol.outcome import Work
-from laconic.protocol.records import Finished, Forgot, Record
+from laconic.protocol.records import Finished, Forgot, Record, encode_record
+from laconic.protocol.restoring import restore_client, snapshot_client
 from laconic.protocol.roster import Patience
 from laconic.protocol.session import Wants
 from laconic.runtimes.service import agent as agents
@@ -37,6 +39,8 @@ from laconic.runtimes.service import store as stores
 from laconic.runtimes.service.coordinator import Coordinator
 from laconic.runtimes.service.joining import Joining
 from laconic.runtimes.service.linking import Link, Linking
+from laconic.runtimes.service.marks import mark_of
+from laconic.runtimes.service.store import Store
 from tests.service.settling import is_flushed, serving, settle, until
 
 ALGORITHM = DisKernelUCB(Gaussian(1.0), D=2.0)
@@ -101,6 +105,64 @@ def test_rewards_come_late_out_of_order_once_and_after_a_restart(tmp_path: Path)
         with pytest.raises(InputError, match="reported before"):
             agent.observe(third, 3.0)
         assert agent._diary.client.learner.history.rewards.tolist() == [3.0, 1.0, 4.0, 2.0]
+
+
+def lost(agent: Agent) -> Decision:
+    """A decision whose record is lost, as a kill loses it before it is written."""
+    with agent._diary._disk:
+        decision = agent.choose(ARMS)
+        agent._diary._queue.clear()
+    return decision
+
+
+def test_a_decision_of_its_own_is_taken_with_its_point_though_its_record_or_its_start_was_lost(tmp_path: Path) -> None:
+    with lonely(tmp_path) as agent:
+        agent.learn(ARMS, [1.0, 2.0, 3.0])
+        killed = lost(agent)
+    backup = (tmp_path / "a.db").read_bytes()
+    with lonely(tmp_path) as agent:
+        after = agent.choose(ARMS)
+    (tmp_path / "a.db").write_bytes(backup)
+    with lonely(tmp_path) as agent:
+        for decision in (killed, after):
+            with pytest.raises(UnknownDecision):
+                agent.observe(decision.id, 1.0)  # without its point
+            agent.observe(decision, 1.0)
+            with pytest.raises(UnknownDecision, match="reported before"):
+                agent.observe(decision, 1.0)
+        assert agent.status().observations == 5
+
+
+def test_a_decision_that_another_agent_made_or_nobody_is_refused_and_counted_nowhere(tmp_path: Path) -> None:
+    with lonely(tmp_path) as agent, lonely(tmp_path, name="b") as other:
+        made, point = other.choose(ARMS), np.array(ARMS[:1])
+        known = next(iter(agent._diary.client.learner.starts))
+        foreign = [made, *(Decision(f"{start}.0", 0, 0.0, 1.0, point) for start in ("deadbeef", "-1", f"{known:x}"))]
+        assert known == 0
+        before, numbers = snapshot_client(agent._diary.client), agent._diary.store.last
+        for decision in foreign:
+            with pytest.raises(UnknownDecision, match="not made by agent 'a'; report its reward to the agent that"):
+                agent.observe(decision, 1.0)
+        assert encode_record(snapshot_client(agent._diary.client)) == encode_record(before)
+        assert agent._diary.store.last == numbers
+        other.observe(made, 1.0)
+        assert (agent.status().observations, other.status().observations) == (0, 1)
+
+
+def test_decisions_of_a_state_file_from_before_there_were_marks_are_taken(tmp_path: Path) -> None:
+    plan = ALGORITHM.plan(2)
+    with closing(Store(tmp_path / "a.db", role="agent", name="a", plan=plan)) as store:
+        store.append([Client(plan, seed=1, member=False, name="a").born])
+        client, outcome = restore_client(store.records(), plan=plan, start=2**40 - 1)
+        kept, killed = client.choose(ARMS), client.choose(ARMS)
+        store.append([*outcome.keep, kept.record])
+    with lonely(tmp_path) as agent:
+        assert set(agent.pending) == {kept.id}
+        agent.observe(kept.id, 1.0)
+        agent.observe(killed, 1.0)
+        assert agent.choose(ARMS).id.startswith(f"{mark_of('a'):x}")
+    assert len({mark_of(str(each)) for each in range(100)}) == 100
+    assert all(2**19 <= mark_of(name) < 2**20 for name in ("a", "Ω", "edge-17"))
 
 
 def test_a_restarted_agent_chooses_as_if_it_had_not_been(tmp_path: Path) -> None:

@@ -115,6 +115,14 @@ def test_a_decision_whose_record_was_lost_is_reported_with_its_point_and_the_adv
         assert ask(there, "/observe", lost | {"point": chosen["point"]})[0] == 404
 
 
+def test_an_id_that_its_agent_never_gave_is_refused_also_with_a_point(tmp_path: Path) -> None:
+    with sidecar(tmp_path) as there:
+        for invented in ("deadbeef.0", "0.0"):
+            code, answer = ask(there, "/observe", {"id": invented, "reward": 1.0, "point": ARMS[0]})
+            assert (code, "not made by agent 'a'" in answer["error"]) == (404, True)
+        assert there.agent.status().observations == 0
+
+
 def test_choosing_and_status_wait_behind_nobody_who_waits_for_the_disk_or_the_coordinator(tmp_path: Path) -> None:
     with sidecar(tmp_path) as there, ThreadPoolExecutor(MOST_WAITING) as clients:
         ids = [ask(there, "/choose", {"arms": ARMS})[1]["id"] for _ in range(MOST_WAITING - 4)]

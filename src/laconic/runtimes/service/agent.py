@@ -34,6 +34,7 @@ from laconic.runtimes.service.background import background
 from laconic.runtimes.service.diary import Diary, Entry
 from laconic.runtimes.service.joining import TABLE, Joining, Start
 from laconic.runtimes.service.linking import Linking
+from laconic.runtimes.service.marks import new_start, require_own
 from laconic.runtimes.service.retrying import Pauses
 from laconic.runtimes.service.security import TLS
 from laconic.runtimes.service.store import Store
@@ -316,13 +317,18 @@ class Agent:
             reward: What the arm paid, a finite number.
 
         Raises:
-            UnknownDecision: The decision was not made here, was rewarded before, or was given up.
+            UnknownDecision: The decision was not made by this agent, was rewarded before, or was given up.
             InputError: The reward is no finite number, or too large to compute with.
             StateError: The state file could not be written, as when the disk is full, or the agent was closed. Nothing
                 was learnt: report the reward again.
             StateInUse: This process was forked from the one that joined.
         """
-        self._learn(lambda client: client.observe(decision, reward))
+
+        def event(client: Client) -> Outcome[Up]:
+            require_own(decision, client.learner, name=self.name)
+            return client.observe(decision, reward)
+
+        self._learn(event)
         self._ages.end(decision if isinstance(decision, str) else decision.id)
 
     def learn(self, points: ArrayLike, rewards: ArrayLike) -> None:
@@ -620,10 +626,9 @@ def _is_outside(client: Client) -> bool:
 
 def _restored(plan: Plan, store: Store, *, name: str, seed: int) -> tuple[Client, Outcome[Up]]:
     """The client of a store; the first time, one without observations."""
-    start = secrets.randbits(40)
     if store.last == 0:
         store.append([Client(plan, seed=seed, member=False, name=name).born])
     with store.reading():
-        client, outcome = restore_client(store.records(), plan=plan, start=start)
+        client, outcome = restore_client(store.records(), plan=plan, start=new_start(name))
     store.append(outcome.keep)
     return client, outcome
