@@ -25,15 +25,18 @@ def fetched(address: str, *, path: str = "/status") -> dict[str, Any]:
     import json
     from http.client import HTTPException
     from urllib.error import URLError
-    from urllib.request import urlopen
+    from urllib.request import ProxyHandler, build_opener
 
     from laconic.errors import InputError, LinkError
+    from laconic.runtimes.service.hosts import is_loopback
 
     host, _, port = address.rpartition(":")
     if "/" in address or not host or not (port.isascii() and port.isdigit()):
         raise InputError(f"the address must be HOST:PORT, not {address!r}; try 127.0.0.1:7444")
+    # A proxy of the environment is for other machines: asked for this one it would look at its own.
+    opener = build_opener(ProxyHandler({})) if is_loopback(host) else build_opener()
     try:
-        with urlopen(f"http://{address}{path}", timeout=SECONDS) as answer:  # the scheme is ours
+        with opener.open(f"http://{address}{path}", timeout=SECONDS) as answer:  # the scheme is ours
             found = json.load(answer)
     except HTTPException:  # what is there speaks something else: most likely gRPC, to agents
         raise LinkError(f"what answers at {address} speaks no HTTP; try the http address of the coordinator") from None

@@ -44,7 +44,7 @@ class Joining:
         """A new connection, with the certificates as they are now."""
         options = methods.settings(self.most_bytes)
         if self.tls is None:
-            return grpc.aio.insecure_channel(self.address, options=options)
+            return grpc.aio.insecure_channel(self.address, options=[*options, methods.NO_PROXY])
         return grpc.aio.secure_channel(self.address, channel_credentials(self.tls), options=options)
 
     def explained(self, error: grpc.aio.AioRpcError) -> str:

@@ -19,6 +19,8 @@ SERVING, NOT_SERVING = b"\x08\x01", b"\x08\x02"
 ASKED = (b"", b"\x0a" + bytes([len(SERVICE)]) + SERVICE.encode())
 #: Under which name a coordinator says, at the beginning of a link, how many bytes of a message it takes.
 MOST_BYTES_KEY = "laconic-most-bytes"
+#: Of a link in plaintext, which stays on this machine: a proxy of the environment would read it, or send it elsewhere.
+NO_PROXY = ("grpc.enable_http_proxy", 0)
 #: Beside a message gRPC needs a few bytes of its own.
 MARGIN = 1024
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ipaddress
 import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from laconic.errors import InputError
 from laconic.runtimes.service.authority import Side, require_fitting
+from laconic.runtimes.service.hosts import is_loopback
 from laconic.runtimes.service.packages import grpc
 
 PORTS = range(1, 2**16)
@@ -92,15 +92,6 @@ def require_address(name: str, address: object, *, insecure: bool) -> str:
             "give certificates (`laconic certs` makes them), or try 127.0.0.1"
         )
     return f"{host}:{port}"
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a host is this machine, seen from itself."""
-    bare = host.strip("[]")
-    try:
-        return ipaddress.ip_address(bare).is_loopback
-    except ValueError:
-        return bare == "localhost"
 
 
 def channel_credentials(tls: TLS) -> grpc.ChannelCredentials:

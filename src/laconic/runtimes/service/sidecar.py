@@ -22,8 +22,9 @@ from laconic.limits import MOST_AT_ONCE
 from laconic.protocol.learner import ArmId, Decision
 from laconic.runtimes.service.agent import Agent, Status
 from laconic.runtimes.service.background import background
+from laconic.runtimes.service.hosts import is_loopback
 from laconic.runtimes.service.pages import JSON, UNIX, Answer, Asked, Pages
-from laconic.runtimes.service.security import is_loopback, require_address
+from laconic.runtimes.service.security import require_address
 
 log = logging.getLogger("laconic.sidecar")
 MOST_BODY, MOST_TIMEOUT = 2**22, 300.0
