@@ -1,6 +1,9 @@
 """Certificates: what ``laconic certs`` makes, and who is kept out of a federation."""
 
+import shutil
 import stat
+import threading
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,9 +14,11 @@ from cryptography import x509
 
 from laconic import TLS, Agent, DisLinUCB
 from laconic.errors import InputError, LinkError
-from laconic.runtimes.service import methods
+from laconic.runtimes.service import authority, joining, methods
 from laconic.runtimes.service.authority import certify, expiry
-from laconic.runtimes.service.coordinator import Coordinator, Serving
+from laconic.runtimes.service.coordinator import Coordinator, Limits, Serving
+from laconic.runtimes.service.doors import MOST_EACH, MOST_SILENT, Door, Doors
+from laconic.runtimes.service.security import channel_credentials
 from tests.service.settling import until
 
 ALGORITHM = DisLinUCB(D=1.0)
@@ -208,6 +213,55 @@ def shown_as(own: TLS, certs: Path, name: str) -> None:
     """Put a name's certificate and key where an agent has its own."""
     Path(own.certificate).write_bytes((certs / f"{name}.crt").read_bytes())
     Path(own.key).write_bytes((certs / f"{name}.key").read_bytes())
+
+
+def flooded(channel: grpc.Channel, closed: threading.Event, *, links: int) -> list[grpc.Call]:
+    """Streams on which nobody greets."""
+
+    def nothing() -> Iterator[bytes]:
+        closed.wait(120)
+        yield from ()
+
+    link = channel.stream_stream(methods.path(methods.SERVICE, methods.LINK))
+    return [link(nothing()) for _ in range(links)]
+
+
+def test_a_member_that_makes_links_and_never_greets_locks_out_neither_others_nor_itself(
+    certs: Path, tmp_path: Path
+) -> None:
+    credentials = channel_credentials(TLS.of(certs, "b"))
+    closed = threading.Event()
+    with (
+        coordinator(certs, tmp_path, limits=Limits(links=20)) as there,
+        grpc.secure_channel(there.address, credentials) as channel,
+    ):
+        flood = flooded(channel, closed, links=30)
+        until(lambda: there.doors.refused == len(flood) - MOST_SILENT)
+        until(lambda: there.links == MOST_SILENT)
+        for name in "ab":
+            with joined(there, tmp_path, TLS.of(certs, name), name=name) as agent:
+                agent.flush()
+        closed.set()
+
+
+def test_who_greets_again_and_again_and_reads_nothing_has_a_few_links_at_most() -> None:
+    doors = Doors(100)
+    slow = [Door(number, "b") for number in range(MOST_EACH + 1)]
+    for each in slow[:-1]:
+        assert doors.admit(each) is None
+        each.is_silent = False
+        each.end("another has its place")  # which is behind what it does not read
+    assert doors.admit(slow[-1]) == f"there are {MOST_EACH} links of 'b' already"
+    assert doors.admit(Door(1000, "a")) is None
+
+
+def test_a_certificate_without_a_name_is_nobodys(tmp_path: Path, certs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(authority, "_common_name", lambda _: x509.Name([]))
+    monkeypatch.setattr(joining, "require_own", lambda *_, **__: None)
+    shutil.copytree(certs, tmp_path / "certs")
+    certify(tmp_path / "certs", ["nameless"])
+    with coordinator(certs, tmp_path) as there:
+        refused(there, tmp_path, TLS.of(tmp_path / "certs", "nameless"), "the certificate is of ''")
 
 
 def test_a_certificate_of_another_name_is_refused_before_anything_begins(certs: Path, tmp_path: Path) -> None:

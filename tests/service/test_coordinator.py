@@ -12,6 +12,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, KeysView
+from contextlib import ExitStack
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -434,6 +435,23 @@ def test_no_more_members_and_links_than_are_allowed(tmp_path: Path) -> None:
             with raw(there) as one_too_many:
                 assert one_too_many.ended()[0] is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert one.status().linked
+
+
+def test_links_on_which_nobody_greets_lock_nobody_out_in_plaintext(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("WARNING", logger="laconic.coordinator")
+    with coordinator(tmp_path, limits=Limits(links=6), http="127.0.0.1:0") as there, ExitStack() as stack:
+        for _ in range(8):
+            stack.enter_context(raw(there))
+        until(lambda: there.doors.refused == 5 and there.links == 3)  # half of all
+        with joined(there, tmp_path) as agent:
+            agent.flush()
+            assert agent.status().linked
+        counted = there.status()["counters"]["refused_links"]
+        assert counted >= 6
+        assert f"laconic_refused_links_total {counted}\n" in answer(there, "/metrics")[1]
+    assert [each.message for each in caplog.records] == ["link refused"]  # once in a while, however many there are
 
 
 def test_a_link_that_ends_before_it_has_begun_is_not_counted(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from laconic.errors import InputError, LinkError
 from laconic.limits import MOST_AT_ONCE
 from laconic.protocol.codec import MOST_BYTES, VERSION, Codec
 from laconic.protocol.difference import difference
-from laconic.protocol.packing import Pieces
 from laconic.protocol.plan import Plan, require_plan
 from laconic.protocol.records import Joined, Record
 from laconic.protocol.restoring import restore_server
@@ -29,6 +28,7 @@ from laconic.protocol.server import Server
 from laconic.runtimes.service import methods
 from laconic.runtimes.service.background import Background, background, heeded
 from laconic.runtimes.service.desk import LARGE, Arrived, Desk, Gone, Passed
+from laconic.runtimes.service.doors import Door, Doors, Ending
 from laconic.runtimes.service.packages import grpc
 from laconic.runtimes.service.pages import Answer, Asked, Pages
 from laconic.runtimes.service.security import TLS, name_in, require_address, server_credentials
@@ -46,7 +46,9 @@ class Limits:
     Args:
         members: Largest roster, from 1. A new name that greets beyond it is refused, and its agent goes on alone;
             members that left do not count.
-        links: Links at a time, from 1. One that is made beyond it is ended at once, and its agent tries again later.
+        links: Links at a time, from 1. One that is made beyond it is ended at once, and its agent tries again later. Of
+            those on which nobody has greeted yet 4 of each certificate stay, and half of all without tls; the oldest
+            gives way to a new one.
         message_bytes: Bytes of the largest message that is taken or sent, from 1024 to 2³¹ − 1. A larger one ends its
             link. Agents are told it: one whose message would be larger leaves, says why, and goes on alone. They send
             and take at most 67,108,864, so raising it beyond that lets nothing more through.
@@ -115,39 +117,6 @@ class Serving:
         require_positive("tick", self.tick)
 
 
-@dataclass(frozen=True, eq=False)
-class _Sending:
-    """Something in an outbox: bytes to send, and whether they are answered with something large."""
-
-    pieces: Pieces
-    answered: bool
-
-
-@dataclass(eq=False)
-class _Ending:
-    """The last thing in an outbox: how the link ends."""
-
-    reason: str
-    denied: bool
-
-
-class _Door:
-    """The coordinator's end of a link; used in the loop alone."""
-
-    def __init__(self, number: int, identity: str | None) -> None:
-        self.number, self.identity = number, identity
-        self.name: str | None = None
-        self.outbox: asyncio.Queue[_Sending | _Ending] = asyncio.Queue()
-
-    def put(self, pieces: Pieces, *, answered: bool) -> None:
-        """Send bytes, after all that was put before; ``answered`` if the other end sends something large then."""
-        self.outbox.put_nowait(_Sending(pieces, answered))
-
-    def end(self, reason: str, *, denied: bool = False) -> None:
-        """End the link, after all that was put before."""
-        self.outbox.put_nowait(_Ending(reason, denied))
-
-
 class Coordinator:
     """Runs a server: ``start`` it, or use it as a context manager, and ``stop`` it.
 
@@ -205,7 +174,7 @@ class Coordinator:
             most_bytes=serving.limits.message_bytes,
         ).encoded()
         self._links = 0  # how many there ever were
-        self._open: set[_Door] = set()
+        self.doors = Doors(serving.limits.links)
         self._turns = Turns()
         self._is_serving = self._stopped = False
         self._server: grpc.aio.Server | None = None
@@ -289,7 +258,7 @@ class Coordinator:
     @property
     def links(self) -> int:
         """How many links are up."""
-        return len(self._open)
+        return len(self.doors.open)
 
     @property
     def is_ready(self) -> bool:
@@ -325,7 +294,7 @@ class Coordinator:
         self._is_serving = False
         if self._ticking is not None:
             self._ticking.cancel()
-        for door in list(self._open):
+        for door in list(self.doors.open):
             door.end("the coordinator is going away")
         if self._server is not None:
             await self._server.stop(grace)
@@ -375,27 +344,27 @@ class Coordinator:
 
     async def _link(self, _: object, context: grpc.aio.ServicerContext) -> None:
         """One link, from its first bytes to its end."""
-        if len(self._open) >= self.serving.limits.links:
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, "there are as many links as are allowed")
         if not self._is_serving:
             await context.abort(grpc.StatusCode.UNAVAILABLE, "the coordinator is going away")
         self._links += 1
-        door = _Door(self._links + FIRST_LINK, name_in(context))
-        self._open.add(door)
-        ending: _Ending | None = None
+        door = Door(self._links + FIRST_LINK, name_in(context))
+        refusal = self.doors.admit(door)
+        if refusal is not None:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, refusal)
+        ending: Ending | None = None
         try:
             ending = await self._serve(door, context)
         except asyncio.CancelledError:  # the other end is gone
             pass
         finally:
             self._turns.end(door)
-            self._open.discard(door)
+            self.doors.open.discard(door)
             self.desk.put(Gone(door))
         if ending is not None:
             code = grpc.StatusCode.PERMISSION_DENIED if ending.denied else grpc.StatusCode.ABORTED
             await context.abort(code, ending.reason[:500])
 
-    async def _serve(self, door: _Door, context: grpc.aio.ServicerContext) -> _Ending | None:
+    async def _serve(self, door: Door, context: grpc.aio.ServicerContext) -> Ending | None:
         """Read and write until one of them ends; why, where this side ends it."""
         await context.send_initial_metadata(((methods.MOST_BYTES_KEY, str(self.serving.limits.message_bytes)),))
         reading = heeded(asyncio.create_task(self._read(door, context)))
@@ -407,7 +376,7 @@ class Coordinator:
             reading.cancel()
             writing.cancel()
 
-    async def _read(self, door: _Door, context: grpc.aio.ServicerContext) -> None:
+    async def _read(self, door: Door, context: grpc.aio.ServicerContext) -> None:
         """Hand over what comes, one message at a time: who sends more waits, and nobody else does."""
         handled = asyncio.Event()
         limit: float | None = self.serving.limits.greeting_seconds
@@ -420,17 +389,18 @@ class Coordinator:
             if data is grpc.aio.EOF:
                 return None
             handled.clear()
+            door.is_silent = False
             self.desk.put(Arrived(door, data, handled.set))
             del data  # it is read; what comes next may be long in coming
             await handled.wait()
             self._turns.end(door)
             limit = None
 
-    async def _write(self, door: _Door, context: grpc.aio.ServicerContext) -> _Ending:
+    async def _write(self, door: Door, context: grpc.aio.ServicerContext) -> Ending:
         """Send what is put into an outbox; large things in turn with other links."""
         while True:
             item = await door.outbox.get()
-            if isinstance(item, _Ending):
+            if isinstance(item, Ending):
                 return item
             is_large = item.answered or sum(map(len, item.pieces)) >= LARGE
             if is_large:

@@ -122,6 +122,9 @@ def server_credentials(tls: TLS) -> grpc.ServerCredentials:
 
 
 def name_in(context: grpc.aio.ServicerContext) -> str | None:
-    """The name in the certificate of who is at the other end; None where there is none."""
-    found = list(context.auth_context().get("x509_common_name", ()))
-    return found[0].decode(errors="replace") if found else None
+    """The name in the certificate of who is at the other end, empty where it has none; None without a certificate."""
+    about = context.auth_context()
+    found = list(about.get("x509_common_name", ()))
+    if found:
+        return str(found[0], errors="replace")
+    return "" if b"ssl" in about.get("transport_security_type", ()) else None

@@ -48,7 +48,7 @@ def status_of(coordinator: Coordinator) -> dict[str, Any]:
         "waiting": sorted({*hub.requests, *hub.asks}),
         "members": members,
         "traffic": desk.traffic.table(),
-        "counters": asdict(desk.counters),
+        "counters": asdict(desk.counters) | {"refused_links": coordinator.doors.refused},
         "records": desk.store.last,
         "errors": list(desk.errors),
     }

@@ -1,0 +1,96 @@
+"""Doors: a coordinator's ends of links, and how many of them there may be, so that nobody locks the others out."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from laconic.protocol.packing import Pieces
+
+log = logging.getLogger("laconic.coordinator")
+#: So many links of one certificate may be silent, as one of an agent is until it has greeted.
+MOST_SILENT = 4
+#: So many links of one certificate there may be: one that greeted, those that are silent, and those that end slowly.
+MOST_EACH = 8
+#: So often it is logged that links are refused, in seconds: whoever makes them may make many.
+LOG_EVERY = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class Sending:
+    """Something in an outbox: bytes to send, and whether they are answered with something large."""
+
+    pieces: Pieces
+    answered: bool
+
+
+@dataclass(eq=False)
+class Ending:
+    """The last thing in an outbox: how the link ends."""
+
+    reason: str
+    denied: bool
+
+
+class Door:
+    """The coordinator's end of a link; used in the loop alone."""
+
+    def __init__(self, number: int, identity: str | None) -> None:
+        self.number, self.identity = number, identity
+        self.name: str | None = None
+        self.is_silent = True  # whether nothing came on it yet
+        self.is_ending = False
+        self.outbox: asyncio.Queue[Sending | Ending] = asyncio.Queue()
+
+    def put(self, pieces: Pieces, *, answered: bool) -> None:
+        """Send bytes, after all that was put before; ``answered`` if the other end sends something large then."""
+        self.outbox.put_nowait(Sending(pieces, answered))
+
+    def end(self, reason: str, *, denied: bool = False) -> None:
+        """End the link, after all that was put before."""
+        self.is_ending = True
+        self.outbox.put_nowait(Ending(reason, denied))
+
+
+class Doors:
+    """Those that are open, at most so many; used in the loop alone."""
+
+    def __init__(self, most: int) -> None:
+        self.open: set[Door] = set()
+        self.refused = 0  # how many links were refused, or gave way, since the start
+        self._most, self._logged = most, float("-inf")
+
+    def admit(self, door: Door) -> str | None:
+        """Open a door, for which the oldest silent one gives way if there are too many; why it stays closed, if so.
+
+        Without a certificate nobody can tell whose a link is: then half of all may be silent.
+        """
+        # What was silent has nothing to send, so it is as good as over once it is told to end.
+        here = [each for each in self.open if not (each.is_silent and each.is_ending)]
+        reason = self._refusal(door, here)
+        if reason is not None:
+            self._note(door, reason)
+            return reason
+        silent = [each for each in here if each.is_silent and each.identity == door.identity]
+        if len(silent) >= (max(1, self._most // 2) if door.identity is None else MOST_SILENT):
+            oldest, why = min(silent, key=lambda each: each.number), "nobody greeted on this link, and another came"
+            oldest.end(why)
+            self._note(oldest, why)
+        self.open.add(door)
+        return None
+
+    def _refusal(self, door: Door, here: Sequence[Door]) -> str | None:
+        if len(here) >= self._most:
+            return "there are as many links as are allowed"
+        if door.identity is not None and sum(each.identity == door.identity for each in here) >= MOST_EACH:
+            return f"there are {MOST_EACH} links of {door.identity!r} already"
+        return None
+
+    def _note(self, door: Door, reason: str) -> None:
+        self.refused += 1
+        if time.monotonic() - self._logged >= LOG_EVERY:
+            self._logged = time.monotonic()
+            log.warning("link refused", extra={"member": door.identity, "reason": reason, "refused": self.refused})
