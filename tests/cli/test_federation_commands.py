@@ -122,6 +122,27 @@ def test_certs_refuses_a_host_that_no_certificate_can_hold_before_anything_is_wr
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("more", [(), ("edge-2",), ("edge-1", "--renew")], ids=["alone", "new agent", "renewed agent"])
+def test_certs_refuses_a_host_of_which_the_certificate_that_stays_says_nothing(
+    more: tuple[str, ...], tmp_path: Path
+) -> None:
+    folder = tmp_path / "certs"
+    assert (
+        CliRunner().invoke(app, ["certs", str(folder), "edge-1", "--host", "fd00::7", "--host", "a.b"]).exit_code == 0
+    )
+    before = {each.name: each.read_bytes() for each in folder.iterdir()}
+    words = ["certs", str(folder), *more, "--host", "A.b", "--host", "new.internal"]
+    done = subprocess.run([*COMMAND, *words], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert f"`laconic certs {folder} --renew --host new.internal`" in done.stderr
+    assert {each.name: each.read_bytes() for each in folder.iterdir()} == before
+    for known in ("fd00:0::7", "A.b"):  # which it has
+        assert CliRunner().invoke(app, ["certs", str(folder), *more, "--host", known]).exit_code == 0
+    renewed = CliRunner().invoke(app, ["certs", str(folder), "--renew", "--host", "new.internal"])
+    assert renewed.exit_code == 0
+    assert CliRunner().invoke(app, ["certs", str(folder), *more, "--host", "new.internal"]).exit_code == 0
+
+
 @pytest.mark.parametrize("host", ["bandit.internal", "my_host", "*.internal", "10.0.0.7", "fd00::7", "7up.example"])
 def test_certs_takes_names_and_addresses_of_machines(host: str, tmp_path: Path) -> None:
     assert CliRunner().invoke(app, ["certs", str(tmp_path), "--host", host]).exit_code == 0

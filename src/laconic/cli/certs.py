@@ -34,11 +34,14 @@ def certs(
 
     Keys are for their owner alone to read. Keep ca.key away from the machines of the federation.
     """
-    from laconic.runtimes.service.authority import COORDINATOR, HOSTS, certify, expiry
+    from laconic.runtimes.service.authority import COORDINATOR, HOSTS, certify, expiry, require_told_hosts
 
     wanted = [*dict.fromkeys([COORDINATOR, *(names or [])])]
     if renew and names:
         wanted = [*dict.fromkeys(names)]
+    is_kept = COORDINATOR not in wanted or (not renew and (folder / f"{COORDINATOR}.crt").exists())
+    if hosts and is_kept:
+        require_told_hosts(folder, hosts)
     made = certify(folder, wanted, hosts=[*HOSTS, *(hosts or [])], valid=timedelta(days=days), renew=renew)
     for path in made:
         until = f", good until {expiry(path):%Y-%m-%d}" if path.suffix == ".crt" else ""

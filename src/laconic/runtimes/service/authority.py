@@ -9,6 +9,7 @@ import ipaddress
 import os
 import re
 import secrets
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -71,6 +72,27 @@ def certify(
             known = [*hosts, *_hosts_in(directory / f"{name}.crt")]
             made += _issue(directory, name, hosts=known, valid=valid, authority=(certificate, key))
     return made
+
+
+def require_told_hosts(folder: str | os.PathLike[str], hosts: Sequence[str]) -> None:
+    """Refuse hosts that the coordinator's certificate lacks, where that one stays as it is: nobody would be told."""
+    for host in hosts:
+        _require_host(host)
+    known = set(map(_same, _hosts_in(Path(folder) / f"{COORDINATOR}.crt")))
+    lacking = [host for host in hosts if _same(host) not in known]
+    if lacking:
+        renewal = " ".join(
+            ["laconic certs", shlex.quote(str(folder)), "--renew", *(f"--host {host}" for host in lacking)]
+        )
+        raise InputError(
+            f"the certificate of the coordinator in {folder} would stay without the host {', '.join(lacking)}, "
+            f"which needs a new one; try `{renewal}`"
+        )
+
+
+def _same(host: str) -> str:
+    """A host in the one way of all in which it may be written."""
+    return str(ipaddress.ip_address(host)) if _is_address(host) else host.lower()
 
 
 def expiry(path: str | os.PathLike[str]) -> datetime:
