@@ -8,11 +8,13 @@ from pathlib import Path
 from shutil import get_terminal_size
 from typing import TextIO
 
+from laconic.terminal import shown
+
 
 def aside(message: str) -> None:
-    """Print a line on stderr; where that cannot be written, nothing more is said there."""
+    """Print lines on stderr; where that cannot be written, nothing more is said there."""
     try:
-        print(fitted(message, stream=sys.stderr), file=sys.stderr)
+        print(fitted(shown(message, in_lines=True), stream=sys.stderr), file=sys.stderr)
     except (OSError, ValueError):  # full, gone, or closed
         hush()
 

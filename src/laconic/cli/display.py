@@ -59,12 +59,13 @@ def outcome(results: Results, *, verdicts: Sequence[Verdict]) -> None:
 
 
 def as_json(value: object, *, indent: int | None = 2) -> str:
-    """Plain values as JSON with its letters as they are; without an indent in one line."""
+    """Plain values as JSON with its letters as they are, but control characters; without an indent in one line."""
     import json
 
     from laconic.experiments.grid import finite
+    from laconic.terminal import shown
 
-    return json.dumps(finite(value), ensure_ascii=False, indent=indent, allow_nan=False)
+    return shown(json.dumps(finite(value), ensure_ascii=False, indent=indent, allow_nan=False), in_lines=True)
 
 
 def plain(row: Row) -> dict[str, Any]:

@@ -15,9 +15,10 @@ def status(
 ) -> None:
     """Show how a coordinator stands: members, epoch, traffic, last errors."""
     from laconic.cli.display import as_json as to_json
+    from laconic.terminal import all_shown
 
     found = fetched(address)
-    typer.echo(to_json(found) if as_json else "\n".join(_lines(found)))
+    typer.echo(to_json(found) if as_json else "\n".join(_lines(all_shown(found))))
 
 
 def fetched(address: str, *, path: str = "/status") -> dict[str, Any]:
@@ -47,7 +48,7 @@ def fetched(address: str, *, path: str = "/status") -> dict[str, Any]:
     return found
 
 
-def _lines(found: dict[str, Any]) -> list[str]:
+def _lines(found: Any) -> list[str]:
     from laconic.report.table import Table, wrapped
 
     ready = "ready" if found["ready"] else "not ready"

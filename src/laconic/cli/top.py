@@ -92,6 +92,12 @@ class Screen:
 
     def lines(self, *, width: int, height: int | None) -> list[Line]:
         """All lines, where there is room for them, and else as many as there is room for."""
+        from laconic.terminal import all_shown, shown
+
+        view: Any = all_shown(self.view)
+        return replace(self, view=view, trouble=shown(self.trouble))._lines(width=width, height=height)
+
+    def _lines(self, *, width: int, height: int | None) -> list[Line]:
         parts = [_errors(self.view), *_tables(self.view)]
         lines = self._drawn(parts, _rows(parts), width=width)
         return lines if height is None or len(lines) <= height else self._cut(width=width, height=height)

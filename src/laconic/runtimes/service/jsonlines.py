@@ -8,6 +8,8 @@ import sys
 import warnings
 from datetime import UTC, datetime
 
+from laconic.terminal import shown
+
 #: What every record has; all else was given with the event.
 _USUAL = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
@@ -26,7 +28,7 @@ class JsonLines(logging.Formatter):
         fields |= {name: value for name, value in vars(record).items() if name not in _USUAL}
         if record.exc_info:
             fields["trace"] = self.formatException(record.exc_info)
-        return json.dumps(fields, ensure_ascii=False, default=str)
+        return shown(json.dumps(fields, ensure_ascii=False, default=str))
 
 
 def log_to_stderr(level: str = "info") -> None:
