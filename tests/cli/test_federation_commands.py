@@ -10,6 +10,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -81,6 +82,70 @@ def test_serve_refuses_a_file_in_one_line(tmp_path: Path) -> None:
     done = subprocess.run([*COMMAND, "serve", str(tmp_path / "no.toml")], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("error: cannot read")
+
+
+def served(command: list[str], **options: Any) -> subprocess.Popen[str]:
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+EARLY = """
+import os, signal, sys
+from laconic.cli import main
+
+class Hanging:
+    def find_spec(self, name, *_):
+        if name in ("typer", "laconic.checks", "laconic.cli.federation", "grpc"):
+            print(name, flush=True)
+            os.kill(os.getpid(), signal.SIGHUP)
+
+sys.meta_path.insert(0, Hanging())
+main()
+"""
+
+
+def test_a_hangup_while_serve_starts_does_not_end_it(tmp_path: Path) -> None:
+    file = tmp_path / "federation.toml"
+    file.write_text(FILE)
+    with served([sys.executable, "-c", EARLY, "serve", str(file)]) as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline()]
+        while not lines[-1].startswith("{"):
+            assert lines[-1], "it ended"
+            lines.append(process.stdout.readline())
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=60)
+    assert {line.strip() for line in lines} > {"typer", "laconic.checks", "laconic.cli.federation", "grpc"}
+    assert process.returncode == 0
+
+
+def test_a_reload_says_which_keys_wait_for_a_restart(tmp_path: Path) -> None:
+    file = tmp_path / "federation.toml"
+    file.write_text(FILE)
+    with served([*COMMAND, "serve", str(file)]) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline()
+        changed = FILE.replace('["a", "b"]', '["a"]').replace("D = 5.0", "D = 6.0").replace("members = 10", "links = 7")
+        file.write_text('members = ["a"]\n' + changed)
+        process.send_signal(signal.SIGHUP)
+        logged = _until(process, "restart")
+        file.write_text(FILE)  # as it runs
+        process.send_signal(signal.SIGHUP)
+        again = _until(process, "names read again")
+        process.send_signal(signal.SIGTERM)
+        rest = process.communicate(timeout=60)[1]
+    assert logged["keys"] == ["algorithm", "limits.members", "limits.links"]
+    assert (logged["level"], again["names"]) == ("warning", 2)
+    assert "restart" not in rest
+
+
+def _until(process: subprocess.Popen[str], words: str) -> dict[str, Any]:
+    """The next record in a log that says something."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        found: dict[str, Any] = json.loads(line)
+        if words in found["event"]:
+            return found
+    raise AssertionError(f"nothing about {words}")
 
 
 def test_certs_makes_an_authority_a_coordinators_certificate_and_one_for_each_agent(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from laconic.cli.aside import aside, hush
+from laconic.cli.signals import spare
 
 if TYPE_CHECKING:
     from laconic.cli.application import app as app
@@ -32,6 +33,7 @@ def __getattr__(name: str) -> Any:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line; foreseeable mistakes end in one line on stderr, never in a traceback."""
+    spare(sys.argv[1:] if arguments is None else arguments)
     try:
         if sys.stderr is None:  # closed: then nobody is told anything, and all else goes on
             hush()

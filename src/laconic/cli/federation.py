@@ -56,6 +56,22 @@ class FederationFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     limits: LimitsFile = msgspec.field(default_factory=LimitsFile)
 
 
+#: What a coordinator that runs takes from its file again, and what it takes once, when its state file is made.
+READ_AGAIN, READ_ONCE = ("names",), ("members",)
+
+
+def differing(one: msgspec.Struct, other: msgspec.Struct, *, within: str = "") -> list[str]:
+    """The keys in which two files of one layout differ, those of tables with the names of these."""
+    found: list[str] = []
+    for name in one.__struct_fields__:
+        here, there = getattr(one, name), getattr(other, name)
+        if isinstance(here, msgspec.Struct) and isinstance(there, msgspec.Struct):
+            found += differing(here, there, within=f"{within}{name}.")
+        elif here != there:
+            found.append(f"{within}{name}")
+    return found
+
+
 @dataclass(frozen=True)
 class Federation:
     """A file that was read, and where from: its paths are relative to that."""

@@ -29,19 +29,22 @@ def serve(
 ) -> None:
     """Coordinate a federation until SIGTERM or Ctrl-C; SIGHUP reads the allowed names again.
 
-    Logs go to stderr, one JSON object for each line. The first line on stdout says where it serves. It ends
-    with 1 where only a restart can help, as after a failure of its disk.
+    What else has changed in the file by then is logged, and waits for a restart. Logs go to stderr, one JSON object for
+    each line. The first line on stdout says where it serves. It ends with 1 where only a restart can help, as after a
+    failure of its disk.
     """
-    from laconic.checks import require_one_of
-    from laconic.cli.federation import read_federation
-    from laconic.runtimes.service.jsonlines import log_to_stderr
-    from laconic.runtimes.threads import one_thread
+    # Before all that is slow to import: SIGHUP would end a process that does not hear it yet.
+    with heard(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
+        from laconic.checks import require_one_of
+        from laconic.cli.federation import read_federation
+        from laconic.runtimes.service.jsonlines import log_to_stderr
+        from laconic.runtimes.threads import one_thread
 
-    require_one_of("--log", log, choices=("debug", "info", "warning", "error"))
-    settings = read_federation(file)
-    log_to_stderr(log)
-    with heard(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals, one_thread():
-        _run(settings, file, signals)
+        require_one_of("--log", log, choices=("debug", "info", "warning", "error"))
+        settings = read_federation(file)
+        log_to_stderr(log)
+        with one_thread():
+            _run(settings, file, signals)
 
 
 def _run(settings: Federation, file: Path, signals: Signals) -> None:
@@ -55,25 +58,29 @@ def _run(settings: Federation, file: Path, signals: Signals) -> None:
         while (trouble := coordinator.trouble) is None:
             came = signals.next(LOOK)
             if came == signal.SIGHUP:
-                _reload(coordinator, file)
+                _reload(coordinator, file, running=settings)
             elif came is not None:
                 return
     aside(f"error: {trouble}")
     raise typer.Exit(FAILED)
 
 
-def _reload(coordinator: Any, file: Path) -> None:
+def _reload(coordinator: Any, file: Path, *, running: Federation) -> None:
     """Take the allowed names from the file again; a file that cannot be read changes nothing."""
     import logging
 
-    from laconic.cli.federation import read_federation
+    from laconic.cli.federation import READ_AGAIN, READ_ONCE, differing, read_federation
     from laconic.errors import LaconicError
 
     logger = logging.getLogger("laconic.coordinator")
     try:
-        names = read_federation(file).file.names
+        found = read_federation(file).file
     except LaconicError as error:
         logger.error("the file was not read again", extra={"reason": str(error)})
         return
+    names = found.names
     coordinator.allow(names)
     logger.info("names read again", extra={"names": None if names is None else len(names)})
+    waiting = [key for key in differing(running.file, found) if key not in (*READ_AGAIN, *READ_ONCE)]
+    if waiting:
+        logger.warning("the file says something else than what runs; restart to take it up", extra={"keys": waiting})

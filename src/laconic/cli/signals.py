@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 #: So often the main thread looks up. Python handles signals there alone, and one that the system has given to another
@@ -26,6 +26,12 @@ class Signals:
             with suppress(queue.Empty):
                 return self.came.get(timeout=min(left, SECONDS))
         return None
+
+
+def spare(words: Sequence[str]) -> None:
+    """Let SIGHUP not end a command that is to hear it, before that is read: its file is not read yet either."""
+    if words and words[0] == "serve" and hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 @contextmanager
