@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import io
 import json
 import os
@@ -34,8 +35,9 @@ from laconic.protocol.server import Server
 from laconic.runtimes.service.background import background
 from laconic.runtimes.service.chronicle import PLACES, Chronicle, Series
 from laconic.runtimes.service.coordinator import Coordinator
+from laconic.runtimes.service.hosts import foreign
 from laconic.runtimes.service.pages import HTML, MOST_STREAMS, Answer, Asked, Pages
-from laconic.runtimes.service.standing import events, page_of, view_of
+from laconic.runtimes.service.standing import PAUSE, QUIET, events, page_of, view_of
 from tests.pages.browsing import BROWSER, needs_browser
 from tests.service.settling import is_linked, serving, settle, until
 
@@ -184,9 +186,9 @@ def test_events_come_when_something_changed(tmp_path: Path) -> None:
     assert (first["observations"], known) == (0, 1)
 
 
-def test_nothing_is_said_while_nothing_changes(tmp_path: Path) -> None:
+def test_how_things_stand_is_said_now_and_then_while_nothing_changes(tmp_path: Path) -> None:
     async def heard(there: Coordinator) -> list[bytes]:
-        found, stream = [], events(there, pause=0.001)
+        found, stream = [], events(there, pause=0.05)
         async for each in stream:
             found.append(each)
             if len(found) == 3:
@@ -194,9 +196,28 @@ def test_nothing_is_said_while_nothing_changes(tmp_path: Path) -> None:
         return found
 
     with federation(LACONIC, tmp_path, names=()) as (there, _):
-        first, *others = asyncio.run(heard(there))
-    assert first.startswith(b"data: {")
-    assert others == [b": still here\n\n"] * 2
+        found = [json.loads(each.removeprefix(b"data: ")) for each in asyncio.run(heard(there))]
+    assert PAUSE * QUIET <= 5
+    ages = [each.pop("seconds") for each in found]
+    assert ages[0] < ages[1] < ages[2]  # every fifth look, in tenths of a second
+    assert found[0] == found[1] == found[2]
+
+
+def test_pages_on_this_machine_are_not_for_a_name_that_somebody_else_gave_it(tmp_path: Path) -> None:
+    with federation(LACONIC, tmp_path, names=()) as (there, _):
+        port = there.http_address.rpartition(":")[2]
+        for host, code in (
+            *((each, 200) for each in (f"127.0.0.1:{port}", "LocalHost", f"[::1]:{port}", f"localhost:{port}")),
+            *((each, 403) for each in ("evil.example", f"evil.example:{port}", "127.0.0.1.evil.example", "10.0.0.1")),
+        ):
+            for path in ("/", "/view", "/metrics", "/events"):
+                link = http.client.HTTPConnection(there.http_address, timeout=30)
+                link.request("GET", path, headers={"Host": host})
+                answer = link.getresponse()
+                assert answer.status == code, (host, path)
+                link.close()
+    assert foreign("evil.example", bound="0.0.0.0:7444") is None  # where it is to be reached under other names
+    assert foreign("evil.example", bound="unix:/run/a:1/a.sock") is None
 
 
 def test_probes_are_answered_however_many_look_on(tmp_path: Path) -> None:
@@ -239,18 +260,26 @@ const timer = setInterval(() => {{
 
 
 @contextmanager
-def framed(there: Coordinator, *, width: int) -> Iterator[tuple[str, queue.SimpleQueue[Any]]]:
-    """The coordinator's pages beside one that measures them; where, and what it measures."""
+def framed(
+    there: Coordinator, *, width: int, page: str = FRAME, full: int = 0
+) -> Iterator[tuple[str, queue.SimpleQueue[Any]]]:
+    """The coordinator's pages beside one that measures them; where, and what it measures.
+
+    So many times there is no place to look on.
+    """
     measured: queue.SimpleQueue[Any] = queue.SimpleQueue()
     paths: set[str] = set()
+    refusals = iter([Answer(503)] * full)
 
     async def answer(asked: Asked) -> Answer:
         if asked.path == "/frame":
-            return Answer(200, HTML, FRAME.format(width=width).encode())
+            return Answer(200, HTML, (page.format(width=width) if page == FRAME else page).encode())
         if asked.path.startswith("/measured/"):
             measured.put(json.loads(unquote(asked.path.removeprefix("/measured/"))) | {"asked": sorted(paths)})
             return Answer(200)
         paths.add(asked.path)
+        if asked.path == "/events" and (refusal := next(refusals, None)) is not None:
+            return refusal
         return page_of(there, asked.path)
 
     pages = Pages(answer)
@@ -282,6 +311,33 @@ def browsed(url: str, measured: queue.SimpleQueue[Any], folder: Path, *, dark: b
             process.wait(timeout=60)
     complaints = [line for line in (folder / "browser.log").read_text().splitlines() if "CONSOLE" in line]
     return found, complaints
+
+
+WATCHED = """<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,">
+<iframe width="900" height="900" src="/"></iframe>
+<script>
+const frame = document.querySelector("iframe");
+const said = [];
+const timer = setInterval(() => {
+  const live = frame.contentDocument?.getElementById("live");
+  if (!live) return;
+  if (said.at(-1) !== live.textContent) said.push(live.textContent);
+  if (live.textContent !== "live") return;
+  clearInterval(timer);
+  const heads = [...frame.contentDocument.querySelectorAll("th")];
+  const measured = { said, polite: live.ariaLive, scopes: [...new Set(heads.map(each => each.scope))] };
+  fetch("/measured/" + encodeURIComponent(JSON.stringify(measured)));
+}, 20);
+</script>"""
+
+
+@needs_browser
+def test_a_page_for_which_there_was_no_place_tries_again(tmp_path: Path) -> None:
+    with federation(LACONIC, tmp_path) as (there, _), framed(there, width=900, page=WATCHED, full=1) as (url, measured):
+        page, _ = browsed(url, measured, tmp_path, dark=False)
+    assert page["said"] == ["waiting", "the coordinator does not answer", "live"]
+    assert page["asked"] == ["/", "/events"]
+    assert (page["polite"], page["scopes"]) == ("polite", ["col"])
 
 
 @needs_browser

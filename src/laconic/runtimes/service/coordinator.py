@@ -29,6 +29,7 @@ from laconic.runtimes.service import methods
 from laconic.runtimes.service.background import Background, background, heeded
 from laconic.runtimes.service.desk import LARGE, Arrived, Desk, Gone, Passed
 from laconic.runtimes.service.doors import Door, Doors, Ending
+from laconic.runtimes.service.hosts import foreign
 from laconic.runtimes.service.packages import grpc
 from laconic.runtimes.service.pages import Answer, Asked, Pages
 from laconic.runtimes.service.security import TLS, name_in, require_address, server_credentials
@@ -413,6 +414,9 @@ class Coordinator:
         """An answer to a question over HTTP."""
         if asked.method not in ("GET", "HEAD"):
             return Answer(405, body=b"only GET is answered\n", headers={"Allow": "GET, HEAD"})
+        refusal = foreign(asked.headers.get("host", ""), bound=self._http_address)
+        if refusal is not None:
+            return Answer(403, body=f"{refusal}\n".encode())
         return page_of(self, asked.path)
 
 

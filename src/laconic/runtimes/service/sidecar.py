@@ -22,7 +22,7 @@ from laconic.limits import MOST_AT_ONCE
 from laconic.protocol.learner import ArmId, Decision
 from laconic.runtimes.service.agent import Agent, Status
 from laconic.runtimes.service.background import background
-from laconic.runtimes.service.hosts import is_loopback
+from laconic.runtimes.service.hosts import foreign
 from laconic.runtimes.service.pages import JSON, UNIX, Answer, Asked, Pages
 from laconic.runtimes.service.security import require_address
 
@@ -298,13 +298,10 @@ class Sidecar:
 
     def _refusal(self, asked: Asked) -> str | None:
         """Why a request is not for us: a page from elsewhere sent it, or a name that somebody else gave this host."""
-        origin, host = asked.headers.get("origin"), asked.headers.get("host", "")
+        origin = asked.headers.get("origin")
         if origin is not None and origin not in self._origins:
             return f"pages of {origin[:200]!r} may not use this agent; list it under origins to allow that"
-        name = host.rpartition(":")[0] if host.rpartition(":")[2].isdigit() else host
-        if not self._listen.startswith(UNIX) and name and not is_loopback(name):
-            return f"the host is {host[:200]!r}, and this is served to this machine alone; try 127.0.0.1"
-        return None
+        return foreign(asked.headers.get("host", ""), bound=self._listen)
 
     async def _answered(self, asked: Asked) -> Answer:
         verb = VERBS.get(asked.path)

@@ -18,8 +18,8 @@ from laconic.runtimes.service.pages import HTML, JSON, TEXT, Answer
 if TYPE_CHECKING:
     from laconic.runtimes.service.coordinator import Coordinator
 
-#: Seconds between two looks, and after how many quiet ones a sign of life is sent.
-PAUSE, SIGN_OF_LIFE = 1.0, 15
+#: Seconds between two looks, and after how many it is said though nothing changed: silence means that it hangs.
+PAUSE, QUIET = 1.0, 5
 #: The page is one file, and asks nobody but this coordinator for anything.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; img-src data:"
 
@@ -72,16 +72,14 @@ def live_page(coordinator: Coordinator) -> Answer:
 
 
 async def events(coordinator: Coordinator, *, pause: float = PAUSE) -> AsyncIterator[bytes]:
-    """Server-sent events: how things stand, whenever that has changed, and a sign of life otherwise."""
+    """Server-sent events: how things stand, whenever that has changed and now and then otherwise."""
     last, silent = b"", 0
     while True:
         view = view_of(coordinator)
         now = msgspec.json.encode(view | {"seconds": 0})
         silent = 0 if now != last else silent + 1
-        if silent == 0:
+        if silent % QUIET == 0:
             yield b"data: " + msgspec.json.encode(view) + b"\n\n"
-        elif silent % SIGN_OF_LIFE == 0:
-            yield b": still here\n\n"
         last = now
         await asyncio.sleep(pause)
 
