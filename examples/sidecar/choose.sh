@@ -1,7 +1,10 @@
 #!/bin/sh
 # A decision and its reward, with curl. Give the Unix socket of `laconic agent agent.toml`.
 set -eu
-ask() { curl --silent --show-error --fail-with-body --unix-socket "$1" "http://localhost$2" ${3:+--data "$3"}; }
+ask() {
+    curl --silent --show-error --fail-with-body --unix-socket "$1" "http://localhost$2" \
+        ${3:+--header "Content-Type: application/json" --data "$3"}
+}
 socket=${1:-edge-1.sock}
 
 decision=$(ask "$socket" /choose '{"arms": [[0.1, 0.9, 0.3], [0.8, 0.2, 0.5]], "ids": ["tea", "coffee"]}')

@@ -172,6 +172,9 @@ def test_the_description_has_every_verb_and_is_made_from_the_types_that_check(tm
         ("/choose", {"arms": [[1.0, 2.0, 3.0]]}, 422, "2 features"),
         ("/choose", {"arms": ARMS, "ids": ["x"]}, 422, "ids"),
         ("/choose", {"arms": ARMS, "colour": 1}, 422, "unknown field"),
+        ("/observe", b'{"id": "1.2", "reward": 1.0, "reward": 0.0}', 400, "the key 'reward' more than once"),
+        ("/observe", b'{"id": "1.2", "reward": 1.0, "rewar\\u0064": 0.0}', 400, "the key 'reward' more than once"),
+        ("/observe", b'{"id": "id", "reward": 1.0}', 404, "not made here"),
         ("/observe", {"id": "1.2", "reward": 1.0}, 404, "not made here"),
         ("/observe", {"id": "1.2", "reward": None}, 422, "Expected `float`"),
         ("/observe", {"id": "1.2", "reward": 1e300}, 404, "not made here"),
@@ -205,6 +208,7 @@ def test_a_body_that_is_too_large_is_refused_unread(tmp_path: Path) -> None:
         (b"POST /choose HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b"411"),
         (b"POST /choose HTTP/1.1\r\nContent-Length: -3\r\n\r\n", b"400"),
         (b"POST /choose HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 30\r\n\r\n", b"400"),
+        (b"POST /choose HTTP/1.1\r\nHost: localhost\r\nhost: 127.0.0.1\r\n\r\n", b"400"),
         (b"rubbish\r\n\r\n", b"400"),
         (b"GET /status HTTP/1.1\r\nno colon\r\n\r\n", b"400"),
         (b"GET /choose HTTP/1.1\r\n\r\n", b"405"),
@@ -220,6 +224,22 @@ def test_what_is_no_proper_request_is_refused_on_its_connection_alone(
             link.sendall(request_)
             assert link.recv(2**16).split()[1] == code
         assert ask(there, "/status")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        *(("application/json", 200), ("Application/JSON; charset=utf-8", 200), (None, 200)),
+        *(("text/plain", 415), ("application/x-www-form-urlencoded", 415), ("application/jsonp", 415), ("", 415)),
+    ],
+)
+def test_a_body_that_is_said_to_be_something_else_is_not_read(kind: str | None, code: int, tmp_path: Path) -> None:
+    with sidecar(tmp_path) as there:
+        headers = {} if kind is None else {"Content-Type": kind}
+        answered, answer = ask(there, "/choose", {"arms": ARMS}, headers=headers)
+        assert (answered, len(there.agent.pending)) == (code, code == 200)
+        assert code == 200 or "send it with Content-Type: application/json" in answer["error"]
+        assert ask(there, "/status", headers=headers)[0] == 200
 
 
 def test_pages_of_other_origins_and_hosts_may_not_use_it(tmp_path: Path) -> None:
@@ -261,6 +281,30 @@ def test_a_socket_is_for_its_owner_alone_and_never_taken_from_somebody_who_serve
         with pytest.raises(InputError, match="no socket"):
             Sidecar(agent, listen=f"unix:{path}").start()
         assert path.read_text() == "something else"
+
+
+def test_a_socket_is_for_those_whom_its_mode_lets_in(tmp_path: Path) -> None:
+    path = tmp_path / "a.sock"
+    with lonely(tmp_path) as agent:
+        for text, mode in (("0660", 0o660), ("660", 0o660), ("0666", 0o666), ("0600", 0o600)):
+            with Sidecar(agent, listen=f"unix:{path}", socket_mode=text):
+                assert stat.S_IMODE(path.stat().st_mode) == mode
+        for wrong in ("0o660", "rw", "", "0060", "0670", "04660", 660, None):
+            with pytest.raises(InputError, match=r"socket_mode must be octal text, not .*; try '0660'"):
+                Sidecar(agent, listen=f"unix:{path}", socket_mode=wrong)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=r"socket_mode is 0660, and listen is 127.0.0.1:0; try listen='unix:PATH'"):
+            Sidecar(agent, listen="127.0.0.1:0", socket_mode="0660")
+
+
+def test_the_mode_of_the_socket_stands_in_the_file_of_an_agent(tmp_path: Path) -> None:
+    file = tmp_path / "agent.toml"
+    text = 'address = "127.0.0.1:1"\nname = "a"\nstate = "a.db"\nlisten = "unix:a"\ninsecure = true\n'
+    file.write_text(f'{text}socket_mode = "0660"\n')
+    with lonely(tmp_path) as agent, read_agent(file).sidecar(agent):
+        assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o660
+    file.write_text(f'{text}socket_mode = "all"\n')
+    with pytest.raises(InputError, match="socket_mode must be octal text"):
+        read_agent(file)
 
 
 def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from laconic.experiments.parts import algorithm_from
 from laconic.runtimes.service.agent import Agent
 from laconic.runtimes.service.ages import WEEK
 from laconic.runtimes.service.pages import UNIX
-from laconic.runtimes.service.sidecar import MOST_BODY, Sidecar, require_listen
+from laconic.runtimes.service.sidecar import MOST_BODY, OWNER_ALONE, Sidecar, require_listen, require_mode
 
 
 class AgentFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):
@@ -28,6 +28,7 @@ class AgentFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     tls: TLSFiles | None = None
     origins: list[str] = msgspec.field(default_factory=list)
     body_bytes: int = MOST_BODY
+    socket_mode: str = OWNER_ALONE
     group_commit: float = 0.0
     forget_after: float = WEEK
     log_decisions: int = 0
@@ -63,12 +64,18 @@ class AgentSettings:
         listen, file = self.file.listen, self.file
         if listen.startswith(UNIX):
             listen = f"{UNIX}{self.folder / listen.removeprefix(UNIX)}"
-        return Sidecar(agent, listen=listen, origins=frozenset(file.origins), body_bytes=file.body_bytes)
+        return Sidecar(
+            agent,
+            listen=listen,
+            origins=frozenset(file.origins),
+            body_bytes=file.body_bytes,
+            socket_mode=file.socket_mode,
+        )
 
 
 def read_agent(path: Path) -> AgentSettings:
     """The agent in a TOML file; refused with advice where it makes no sense."""
     settings = AgentSettings(read_toml(path, AgentFile), folder=path.absolute().parent)
-    require_listen(settings.file.listen)
+    require_mode(settings.file.socket_mode, listen=require_listen(settings.file.listen))
     require_tls(path, settings.file.tls, insecure=settings.file.insecure)
     return settings

@@ -83,11 +83,11 @@ class Pages:
         self._serving: set[asyncio.Task[None]] = set()
         self._streams = 0
 
-    async def start(self, address: str) -> str:
-        """Serve at HOST:PORT, or at unix:PATH for the owner of the process; the address that it came to."""
+    async def start(self, address: str, *, mode: int = 0o600) -> str:
+        """Serve at HOST:PORT, or at unix:PATH for those whom the mode lets in; the address that it came to."""
         if address.startswith(UNIX):
             self._socket = Path(address.removeprefix(UNIX)).absolute()
-            bound = _bound(self._socket)
+            bound = _bound(self._socket, mode=mode)
             self._server = await asyncio.start_unix_server(self._serve, sock=bound, limit=MOST_HEADER)
             return f"{UNIX}{self._socket}"
         host, _, port = address.rpartition(":")
@@ -205,8 +205,8 @@ async def _linger(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
                 pass
 
 
-def _bound(path: Path) -> socket.socket:
-    """A Unix socket that its owner alone may use; one that nobody serves any more is replaced."""
+def _bound(path: Path, *, mode: int) -> socket.socket:
+    """A Unix socket of that mode; one that nobody serves any more is replaced."""
     if not hasattr(socket, "AF_UNIX"):
         raise InputError("there are no Unix sockets on this system; give HOST:PORT")
     if path.exists():
@@ -214,7 +214,7 @@ def _bound(path: Path) -> socket.socket:
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         bound.bind(str(path))
-        path.chmod(0o600)  # nobody can connect yet: it does not listen
+        path.chmod(mode)  # nobody can connect yet: it does not listen
     except OSError as error:
         bound.close()
         raise LinkError(f"cannot serve on {path}: {error}; try a short path in a folder that is there") from None

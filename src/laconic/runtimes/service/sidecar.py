@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from enum import Enum, unique
@@ -16,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from laconic.checks import finite_array, require_names, require_whole
+from laconic.checks import finite_array, require_names, require_whole, seen
 from laconic.errors import InputError, LaconicError, LinkError, StateError, UnknownDecision
 from laconic.limits import MOST_AT_ONCE
 from laconic.protocol.learner import ArmId, Decision
@@ -27,7 +30,7 @@ from laconic.runtimes.service.pages import JSON, UNIX, Answer, Asked, Pages
 from laconic.runtimes.service.security import require_address
 
 log = logging.getLogger("laconic.sidecar")
-MOST_BODY, MOST_TIMEOUT = 2**22, 300.0
+MOST_BODY, MOST_TIMEOUT, OWNER_ALONE = 2**22, 300.0, "0600"
 #: So many requests may wait for a disk or the coordinator at a time, and as many others are answered beside them.
 MOST_WAITING, MOST_BESIDE = 64, 64
 
@@ -190,12 +193,13 @@ CODES: tuple[tuple[type[LaconicError], int], ...] = (
     (StateError, 503),
 )
 MISTAKES = {
-    400: "The body is no JSON.",
+    400: "The body is no JSON, or a key of it stands there twice.",
     403: "The origin, or the host, is foreign.",
     404: "No decision waits under this id.",
     405: "The path takes another method.",
     411: "The body came without a Content-Length.",
     413: "The body is too large.",
+    415: "The body is of another type than application/json.",
     422: "The body does not have the right shape.",
     431: "The header is too long.",
     500: "The agent made a mistake of its own, which its log says.",
@@ -239,18 +243,27 @@ class Sidecar:
     Args:
         agent: The agent; whoever made it closes it.
         listen: HOST:PORT of a loopback address, where port 0 takes a free one, or unix:PATH for a socket that its user
-            alone may use.
+            alone may use unless ``socket_mode`` says otherwise.
         origins: Origins of web pages that may use it too, such as {"https://shop.example"}; others are answered 403.
         body_bytes: Bytes of the largest request that is taken, from 1024 to 2³¹ − 1; 4,194,304 unless said otherwise.
             A larger one is answered 413. Raising it takes more arms at a time, and more memory.
+        socket_mode: Mode of the Unix socket as octal text: "0600" for its user alone, "0660" for its group too. Who may
+            not enter its folder cannot use it either. On a port it stays "0600", and means nothing.
     """
 
     def __init__(
-        self, agent: Agent, *, listen: str, origins: frozenset[str] = frozenset(), body_bytes: int = MOST_BODY
+        self,
+        agent: Agent,
+        *,
+        listen: str,
+        origins: frozenset[str] = frozenset(),
+        body_bytes: int = MOST_BODY,
+        socket_mode: str = OWNER_ALONE,
     ) -> None:
         require_whole("body_bytes", body_bytes, least=1024, most=MOST_AT_ONCE)
         self.agent, self._address = agent, ""
         self._listen = require_listen(listen)
+        self._mode = require_mode(socket_mode, listen=self._listen)
         self._origins = frozenset(require_names("origins", origins))
         self._pages = Pages(self._answer, most_body=body_bytes, most_connections=MOST_WAITING + MOST_BESIDE)
         self._threads = {each: ThreadPoolExecutor(each.value, "laconic-sidecar") for each in Waits}
@@ -263,7 +276,7 @@ class Sidecar:
             LinkError: The address is taken, or the socket cannot be made.
             InputError: The path of the socket is that of another file.
         """
-        self._address = background().run(self._pages.start(self._listen))
+        self._address = background().run(self._pages.start(self._listen, mode=self._mode))
         log.info("serving", extra={"address": self.address, "agent": self.agent.name})
         return self
 
@@ -313,7 +326,12 @@ class Sidecar:
             return Answer(200, JSON, b"{}", allow)
         if asked.method != method:
             return _mistake(405, f"{asked.path} takes {method}", {"Allow": f"{method}, OPTIONS"})
-        return Answer(200, JSON, msgspec.json.encode(openapi())) if verb is None else await self._done(verb, asked)
+        if verb is None:
+            return Answer(200, JSON, msgspec.json.encode(openapi()))
+        kind = asked.headers.get("content-type", JSON)
+        if verb.body is not None and kind.partition(";")[0].strip().lower() != JSON:
+            return _mistake(415, f"the body is said to be {kind[:200]!r}; send it with Content-Type: {JSON}")
+        return await self._done(verb, asked)
 
     async def _done(self, verb: Verb, asked: Asked) -> Answer:
         if verb.waits is Waits.FOR_NOTHING:
@@ -336,6 +354,8 @@ class Sidecar:
             answer = verb.call(self.agent, body)
         except msgspec.ValidationError as error:
             return _mistake(422, str(error))
+        except _Twice as error:
+            return _mistake(400, str(error))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             return _mistake(400, f"the body is no JSON: {error}")
         except LaconicError as error:
@@ -346,12 +366,36 @@ class Sidecar:
         return Answer(200, JSON, msgspec.json.encode(asdict(answer) if isinstance(answer, Status) else answer))
 
 
+class _Twice(Exception):
+    """A key that stands twice in a body: which of its values counts would be anybody's guess."""
+
+
 def _body(data: bytes, verb: Verb) -> Any:
-    return msgspec.json.decode(data or (b"{}" if verb.spares_body else b""), type=verb.body)
+    body = msgspec.json.decode(data or (b"{}" if verb.spares_body else b""), type=verb.body)
+    # Reading it again takes long where there are many arms, so that is done only where a key may stand there twice.
+    if b"\\" in data or any(data.count(f'"{key}"'.encode()) > 1 for key in body.__struct_fields__):
+        json.loads(data, object_pairs_hook=_once)
+    return body
+
+
+def _once(pairs: Sequence[tuple[str, Any]]) -> None:
+    counts = Counter(key for key, _ in pairs)
+    twice = next((key for key, count in counts.items() if count > 1), None)
+    if twice is not None:
+        raise _Twice(f"the body has the key {twice!r} more than once; send each key once")
 
 
 def _mistake(code: int, error: str, headers: Mapping[str, str] | None = None) -> Answer:
     return Answer(code, JSON, msgspec.json.encode(Mistake(error)), headers or {})
+
+
+def require_mode(mode: object, *, listen: str) -> int:
+    """The mode of a socket, of octal text; its owner can use it, and nobody can execute it."""
+    if not isinstance(mode, str) or not re.fullmatch("0?6[0246]{2}", mode, re.ASCII):
+        raise InputError(f"socket_mode must be octal text, not {seen(mode)}; try '0660' to let the group in too")
+    if int(mode, 8) != int(OWNER_ALONE, 8) and not listen.startswith(UNIX):
+        raise InputError(f"socket_mode is {mode}, and listen is {listen}; try listen='unix:PATH', or leave it out")
+    return int(mode, 8)
 
 
 def require_listen(listen: object) -> str:
