@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from laconic.algorithms import Algorithm
+from laconic.checks import require_names
 from laconic.errors import InputError
 from laconic.experiments.config import read_toml
 from laconic.experiments.parts import algorithm_from
@@ -129,6 +130,7 @@ def read_federation(path: Path) -> Federation:
     if file.dim < 1:
         raise InputError(f"{path}: dim is {file.dim}; give the number of features of an arm, as in dim = 20")
     require_tls(path, file.tls, insecure=file.insecure)
+    require_names("names", file.names or ())  # by its key: to Serving they are those that are allowed
     federation = Federation(file, folder=path.absolute().parent, algorithm=algorithm_from(file.algorithm))
     _ = federation.serving  # refused now, with all that is wrong with it
     return federation

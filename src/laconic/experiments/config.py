@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import msgspec
 
@@ -115,4 +117,22 @@ def read_toml(path: str | PathLike[str], kind: type[File]) -> File:
     except OSError as error:
         raise InputError(f"cannot read {path}: {error.strerror or error}") from None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"{path} is not a configuration of laconic: {error}") from None
+        raise InputError(f"{path} is not a configuration of laconic: {error}{_meant(str(error), kind)}") from None
+
+
+def _meant(error: str, kind: Any) -> str:
+    """The key that is meant, where an error is about one that there is not and another is close."""
+    found = re.search(r"unknown field `([^`]*)`(?: - at `\$\.([^`]*)`)?", error)
+    if found is None:
+        return ""
+    unknown, table = found.groups()
+    for name in table.split(".") if table else ():
+        kind = next((each for each in _layouts(kind, name) if hasattr(each, "__struct_fields__")), None)
+    near = get_close_matches(unknown, getattr(kind, "__struct_fields__", ()), n=1)
+    return f"; did you mean `{near[0]}`?" if near else ""
+
+
+def _layouts(kind: Any, name: str) -> tuple[Any, ...]:
+    """What a key of that name may hold."""
+    known = {field.name: field.type for field in msgspec.structs.fields(kind)} if kind is not None else {}
+    return (known.get(name), *get_args(known.get(name)))
