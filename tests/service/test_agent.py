@@ -274,6 +274,12 @@ def test_an_agent_is_closed_once_and_refuses_what_comes_later(tmp_path: Path) ->
         agent.choose(ARMS)
 
 
+def test_an_agent_whose_name_no_header_could_carry_links(tmp_path: Path) -> None:
+    with coordinator(tmp_path) as there, joined(there, tmp_path, name="Zürich\x07\n1") as agent:
+        agent.flush(timeout=20)
+        assert agent.status().linked
+
+
 def test_an_agent_lives_in_an_event_loop_too(tmp_path: Path) -> None:
     async def used() -> int:
         async with lonely(tmp_path) as agent:

@@ -25,6 +25,7 @@ from laconic.runtimes.service.diary import Entry
 from laconic.runtimes.service.joining import Joining
 from laconic.runtimes.service.packages import grpc
 from laconic.runtimes.service.traffic import Traffic
+from laconic.terminal import shown
 
 log = logging.getLogger("laconic.agent")
 #: After a link that lasted for so many seconds the next is tried soon, though one side ended it on purpose.
@@ -384,4 +385,5 @@ def _lost(client: Client) -> Outcome[Up]:
 
 
 def _ascii(name: str) -> str:
-    return name.encode("ascii", errors="backslashreplace").decode()
+    """A name as a header can carry it."""
+    return shown(name).encode("ascii", errors="backslashreplace").decode()

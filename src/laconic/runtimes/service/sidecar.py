@@ -31,6 +31,8 @@ from laconic.runtimes.service.security import require_address
 
 log = logging.getLogger("laconic.sidecar")
 MOST_BODY, MOST_TIMEOUT, OWNER_ALONE = 2**22, 300.0, "0600"
+#: What a body may be said to be. The second is what curl says where it is told nothing; no form of a page is JSON then.
+SAID = (JSON, "application/x-www-form-urlencoded")
 #: So many requests may wait for a disk or the coordinator at a time, and as many others are answered beside them.
 MOST_WAITING, MOST_BESIDE = 64, 64
 
@@ -199,7 +201,7 @@ MISTAKES = {
     405: "The path takes another method.",
     411: "The body came without a Content-Length.",
     413: "The body is too large.",
-    415: "The body is of another type than application/json.",
+    415: "The body is said to be neither JSON nor, as curl says where it is told nothing, of a form.",
     422: "The body does not have the right shape.",
     431: "The header is too long.",
     500: "The agent made a mistake of its own, which its log says.",
@@ -329,7 +331,7 @@ class Sidecar:
         if verb is None:
             return Answer(200, JSON, msgspec.json.encode(openapi()))
         kind = asked.headers.get("content-type", JSON)
-        if verb.body is not None and kind.partition(";")[0].strip().lower() != JSON:
+        if verb.body is not None and kind.partition(";")[0].strip().lower() not in SAID:
             return _mistake(415, f"the body is said to be {kind[:200]!r}; send it with Content-Type: {JSON}")
         return await self._done(verb, asked)
 
