@@ -22,7 +22,7 @@ from laconic.protocol.plan import Plan
 from laconic.runtimes.asking import stand_in
 from laconic.runtimes.lockstep.lazy import MOST_VALUES
 from laconic.runtimes.lockstep.scores import MOST_FEATURES
-from laconic.runtimes.machine import machine_memory
+from laconic.runtimes.memory_limits import machine_memory
 from laconic.tail import News
 
 #: Runs that need less are not looked at.

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from laconic.runtimes.machine import machine_memory
+from laconic.runtimes.memory_limits import machine_memory
 
 WHOLE = machine_memory()
 OWN, GROUPS, LEGACY = "proc/self/cgroup", "sys/fs/cgroup", "sys/fs/cgroup/memory"
