@@ -100,7 +100,7 @@ def main(
     only: Annotated[list[str] | None, typer.Option(help=f"Problems: {', '.join(CONTESTS)}.")] = None,
     rivals: Annotated[list[str] | None, typer.Option(help="Rivals, by how their names begin.")] = None,
     seeds: Annotated[int, typer.Option(min=2, help="How many seeds.")] = 8,
-    first: Annotated[int, typer.Option(min=0, help="The first of them; 100 to 103 were used for tuning.")] = 0,
+    first: Annotated[int, typer.Option(min=0, help="The first of them; 100 to 139 were used for tuning.")] = 0,
     jobs: Annotated[int, typer.Option(min=1, help="Runs at a time.")] = 1,
     anew: Annotated[bool, typer.Option("--anew", help="Make LaconicUCB's runs again.")] = False,
     show: Annotated[bool, typer.Option("--show", help="Run nothing: judge what there is.")] = False,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
 
 import pytest
+import typer
 
 from laconic.cli.stopping import Stop, stoppable
 
@@ -45,3 +47,13 @@ def test_the_handlers_of_before_are_back_at_the_end() -> None:
     with stoppable():
         assert signal.getsignal(signal.SIGTERM) != before
     assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_job_that_is_stopped_names_the_folder_of_its_runs_where_there_is_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for folder, said in ((tmp_path, f"finished runs are kept in {tmp_path}"), (tmp_path / "none", "before any run")):
+        with pytest.raises(typer.Exit) as ended:
+            Stop().leave(folder)
+        assert ended.value.exit_code == 130
+        assert said in capsys.readouterr().err.replace("\n", " ")

@@ -41,7 +41,10 @@ class Stop:
 
     def leave(self, out: Path) -> NoReturn:
         """Say what stopping means to a job that keeps its runs in a folder, and end."""
-        aside(f"stopped; finished runs are kept in {out}, and the same command goes on from there")
+        if out.exists():
+            aside(f"stopped; finished runs are kept in {out}, and the same command goes on from there")
+        else:
+            aside("stopped before any run was finished")
         raise typer.Exit(self.code) from None
 
 
