@@ -329,6 +329,14 @@ def test_sums_over_points_that_no_gaussian_has_are_refused(factor: float) -> Non
         belief.check_statistics(replace(honest, prior=factor * honest.prior, gram=factor * honest.gram))
 
 
+def test_a_belief_of_weighted_points_is_read_back_whatever_they_weigh() -> None:
+    X, y = data(30)
+    belief = FiniteBelief.nystrom(kernel=Gaussian(), dictionary=X[:3], lam=0.1)
+    honest = Statistics.of(belief.coordinates, X, y)
+    heavy = belief.with_statistics(replace(honest, prior=1.5 * honest.prior, gram=1.5 * honest.gram))
+    assert belief_hash(belief.from_arrays(heavy.arrays())) == belief_hash(heavy)
+
+
 def test_a_count_of_half_a_point_is_refused() -> None:
     with pytest.raises(RemoteProtocolError, match=r"count is 2\.5"):
         Statistics.of_totals(np.eye(2), np.zeros(2), np.array([9.0, 2.5, 1.0]))

@@ -102,6 +102,11 @@ def test_a_planted_bug_is_found(bug: str) -> None:
     assert found.value.is_of_an_invariant  # and not of a patch that no longer fits what it is put into
 
 
+def test_a_client_that_holds_atoms_heavier_than_their_points_starts_again_from_its_snapshot() -> None:
+    for name in ("LaconicUCB", "LaconicUCB budget", "LaconicUCB theory"):
+        simulate(SUBJECTS[name], seed=31000571)
+
+
 def test_a_failure_shows_its_seed_and_its_last_events_and_happens_again() -> None:
     bug = "drop the tail on catching up"
     plant, name = BUGS[bug]

@@ -143,7 +143,7 @@ class FiniteBelief(BeliefBase):
         expect_shapes(arrays, shapes)
         belief = self._on(arrays["dictionary"]) if "dictionary" in arrays else self
         sums = Statistics.of_totals(arrays["gram"], arrays["moment"], arrays["totals"])
-        belief.check_statistics(sums)
+        belief._expect(sums)
         belief = belief.with_statistics(sums)
         if not belief.is_sound():
             raise RemoteProtocolError("a belief that overflows; rescale features and rewards to moderate sizes")
@@ -181,10 +181,13 @@ class FiniteBelief(BeliefBase):
         return self.embedding
 
     def check_statistics(self, sums: Statistics) -> None:
+        nystrom = isinstance(self.embedding, NystromEmbedding)
+        self._expect(sums, most=largest(self.dictionary_kernel()) if nystrom else inf)
+
+    def _expect(self, sums: Statistics, *, most: float = inf) -> None:
+        """Refuse what cannot be sums; those of a belief may be over weighted points, of no known largest k(x, x)."""
         margins = SINGLE if self.dtype == "float32" else DOUBLE
-        scale, most = 0.0, inf
-        if isinstance(self.embedding, NystromEmbedding):
-            scale, most = self.embedding.scale, largest(self.embedding.kernel)
+        scale = self.embedding.scale if isinstance(self.embedding, NystromEmbedding) else 0.0
         expect_sums(sums, size=self.embedding.size, lam=self.lam, scale=scale, margins=margins, most=most)
 
     def with_statistics(self, sums: Statistics, *, added: bool = False) -> FiniteBelief:
