@@ -18,8 +18,13 @@ from laconic.suggestion.costs import DOWNLOAD, UPLOAD
 
 #: Bytes of a message beside what it is about, at most.
 MOST_UP, MOST_DOWN = 24, 40
-#: What it is about: points in any form or by number, rewards, and the weights and the mean of atoms.
-MATTER = ("points", "wide", "exact", "ids", "rewards", "weights", "mean", "large")
+#: Bytes that a download of raw points saves beside one of atoms, which says how much the server knows of each client.
+RAW_SAVES = 3
+#: Bytes of bitmaps for a raw point, at most, over all downloads of a run.
+MOST_MARKED = 0.5
+#: The forms of points; and what a message is about: points in any form, rewards, and the weights and the mean of atoms.
+FORMS = ("points", "wide", "exact", "ids")
+MATTER = (*FORMS, "rewards", "weights", "mean", "large")
 #: Bitmaps: a mark for each of so many points, which says its form, whose it is, or whether it stays.
 BITMAPS = ("forms", "runs", "dropped", "spanning")
 
@@ -81,9 +86,13 @@ def test_messages_say_little_beside_what_they_are_about(what: str, passed: list[
     for messages, most, names in ((ups, MOST_UP, MATTER), (downs, MOST_DOWN, (*MATTER, *BITMAPS))):
         worst = max(messages, key=lambda message: beside(codec, message, *names))
         assert beside(codec, worst, *names) <= most, f"{len(codec.encode(worst))} bytes: {worst}"
-    for messages, estimate in ((ups, UPLOAD), (downs, DOWNLOAD)):
-        # The median, as bitmaps of some messages in a run of few are long.
-        assert np.median([beside(codec, message, *MATTER) for message in messages]) == pytest.approx(estimate, abs=1.5)
+    atoms, raw = ([message for message in downs if message.raw is told] for told in (False, True))
+    for messages, estimate in ((ups, UPLOAD), (atoms, DOWNLOAD), (raw, DOWNLOAD - RAW_SAVES)):
+        if messages:
+            found = [beside(codec, message, *MATTER, *BITMAPS) for message in messages]
+            assert np.mean(found) == pytest.approx(estimate, abs=1.5)
+    marked = sum(beside(codec, message, *MATTER) - beside(codec, message, *MATTER, *BITMAPS) for message in raw)
+    assert marked <= MOST_MARKED * sum(len(message.payload.values.get(name, ())) for message in raw for name in FORMS)
 
 
 def test_a_digest_counts_its_points_weights_and_coefficients_as_scalars(passed: list[Any]) -> None:
