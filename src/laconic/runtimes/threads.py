@@ -1,4 +1,4 @@
-"""Threads of BLAS: one set of them for a run, and one thread for a process that serves.
+"""Threads of BLAS: one set of them for a run, and one thread for a process that serves or plays schedules of faults.
 
 numpy and scipy bring a BLAS library each, and the threads of one spin for a while in wait for more work when the other
 begins: a run that uses both in turn is slower on two threads than on one. All large products and solves of beliefs go

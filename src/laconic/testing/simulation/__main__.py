@@ -10,6 +10,7 @@ from concurrent.futures import ProcessPoolExecutor
 from typing import NoReturn
 
 from laconic.checks import seen
+from laconic.runtimes.threads import one_thread
 from laconic.testing.simulation.failure import SimulationFailure
 from laconic.testing.simulation.planted import BUGS
 from laconic.testing.simulation.running import simulate
@@ -64,10 +65,11 @@ def main(given: list[str] | None = None) -> int:
     except ArgumentError as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2
-    if options.planted:
-        return _look_for_bugs(options.first)
     names = options.algorithm or list(SUBJECTS)
-    return _soak(names, schedules=options.schedules, first=options.first, workers=options.workers)
+    with one_thread():  # beside other work several would spin in wait for each other
+        if options.planted:
+            return _look_for_bugs(options.first)
+        return _soak(names, schedules=options.schedules, first=options.first, workers=options.workers)
 
 
 def _soak(names: list[str], *, schedules: int, first: int, workers: int) -> int:
@@ -105,7 +107,8 @@ def _batches(names: list[str], *, schedules: int, first: int) -> Iterator[tuple[
 def _failures(batch: tuple[str, range]) -> list[int]:
     """Which of some seeds fail."""
     name, seeds = batch
-    return [seed for seed in seeds if _failure(name, seed) is not None]
+    with one_thread():  # a process of the pool begins with as many as the machine has
+        return [seed for seed in seeds if _failure(name, seed) is not None]
 
 
 def _failure(name: str, seed: int) -> SimulationFailure | None:
