@@ -7,7 +7,10 @@ ask() {
 }
 socket=${1:-edge-1.sock}
 
-decision=$(ask "$socket" /choose '{"arms": [[0.1, 0.9, 0.3], [0.8, 0.2, 0.5]], "ids": ["tea", "coffee"]}')
+decision=$(ask "$socket" /choose '{"arms": [[0.1, 0.9, 0.3], [0.8, 0.2, 0.5]], "ids": ["tea", "coffee"]}') || {
+    echo "$decision" >&2 # why it was refused
+    exit 1
+}
 echo "$decision"
 id=$(echo "$decision" | sed 's/.*"id":"\([^"]*\)".*/\1/')
 ask "$socket" /observe "{\"id\": \"$id\", \"reward\": 1.0}"

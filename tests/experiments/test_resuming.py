@@ -16,7 +16,6 @@ import pytest
 from laconic import Results
 from laconic.experiments.results import Row
 
-pytest.importorskip("joblib", reason="several processes need joblib; try: pip install 'laconic[data]'")
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
 
 JOBS, RUNS = 2, 12

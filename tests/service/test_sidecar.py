@@ -329,9 +329,12 @@ def test_a_first_start_that_waits_for_its_coordinator_ends_with_0_when_it_is_tol
             [*COMMAND, "agent", str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
         ) as process:
             silent.settimeout(60)
+            assert process.stderr is not None
             with silent.accept()[0]:  # it asks, and is told nothing
+                said = json.loads(process.stderr.readline())
                 process.send_signal(signal.SIGTERM)
                 out, err = process.communicate(timeout=60)
+    assert (said["event"], said["address"]) == ("waiting for the coordinator, which says the plan", address)
     assert (process.returncode, out, err) == (0, b"", b"")  # one that waits to the end exits with 2
     assert list(tmp_path.iterdir()) == [file]
 

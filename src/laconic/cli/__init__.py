@@ -96,7 +96,8 @@ def _explained(error: Exception) -> int:
     message = getattr(error, "format_message", None)
     if message is None:
         raise error
-    return _complain(f"{message()} (see laconic --help)" if message() else "")
+    command = getattr(getattr(error, "ctx", None), "command_path", "laconic")
+    return _complain(f"{message()} (see {command} --help)" if message() else "")
 
 
 def _delivered(code: int) -> int:

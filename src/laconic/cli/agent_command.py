@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 #: So often a start that waits for its coordinator looks whether a signal came, in seconds.
 LOOK = 0.1
+#: After so many looks it says what it waits for.
+SILENT = 10
 
 
 def agent(
@@ -32,29 +35,36 @@ def agent(
     There are POST /choose, /observe, /learn and /flush, GET /status, and GET /openapi.json, which describes them.
     Logs go to stderr, one JSON object for each line. The first line on stdout says where it serves.
     """
-    import asyncio
+    with heard(signal.SIGTERM, signal.SIGINT) as signals:  # before all that is slow to import
+        import asyncio
 
-    from laconic.checks import require_one_of
-    from laconic.cli.agent_file import read_agent
-    from laconic.runtimes.service.jsonlines import log_to_stderr
-    from laconic.runtimes.threads import one_thread
+        from laconic.checks import require_one_of
+        from laconic.cli.agent_file import read_agent
+        from laconic.runtimes.service.jsonlines import log_to_stderr
+        from laconic.runtimes.threads import one_thread
 
-    require_one_of("--log", log, choices=("debug", "info", "warning", "error"))
-    settings = read_agent(file)
-    log_to_stderr(log)
-    with heard(signal.SIGTERM, signal.SIGINT) as signals, one_thread():
-        one = asyncio.run(_joined(settings, signals))
-        if one is not None:
-            _serve(one, settings, signals)
+        require_one_of("--log", log, choices=("debug", "info", "warning", "error"))
+        settings = read_agent(file)
+        log_to_stderr(log)
+        with one_thread():
+            one = asyncio.run(_joined(settings, signals))
+            if one is not None:
+                _serve(one, settings, signals)
 
 
 async def _joined(settings: AgentSettings, signals: Signals) -> Agent | None:
     """The agent; None where a signal comes first, as while a first start waits for its coordinator."""
     import asyncio
+    import logging
 
     joining = asyncio.create_task(settings.join())
-    while not joining.done() and signals.came.empty():
+    for looks in count(1):
         await asyncio.wait([joining], timeout=LOOK)
+        if joining.done() or not signals.came.empty():
+            break
+        if looks == SILENT:
+            logger, where = logging.getLogger("laconic.agent"), {"address": settings.file.address}
+            logger.info("waiting for the coordinator, which says the plan", extra=where)
     if joining.done():
         return await joining
     joining.cancel()

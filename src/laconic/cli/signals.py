@@ -38,10 +38,12 @@ def spare(words: Sequence[str]) -> None:
 def heard(*kinds: int) -> Iterator[Signals]:
     """Hear signals of these kinds until the command ends, which those that still come then do not disturb."""
     signals = Signals()
-    for kind in kinds:
-        signal.signal(kind, lambda number, _: signals.came.put(number))
+    before = {kind: signal.signal(kind, lambda number, _: signals.came.put(number)) for kind in kinds}
     try:
         yield signals
-    finally:
-        for kind in kinds:  # Python takes back its own handlers while it ends, and a second signal would end it at once
-            signal.signal(kind, signal.SIG_IGN)
+    except BaseException:  # whoever is told of it, as a test, hears what it heard before
+        for kind, handler in before.items():
+            signal.signal(kind, handler)
+        raise
+    for kind in kinds:  # Python takes back its own handlers while it ends, and a second signal would end it at once
+        signal.signal(kind, signal.SIG_IGN)

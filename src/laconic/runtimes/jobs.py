@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from threadpoolctl import threadpool_limits
@@ -74,7 +73,7 @@ class Engine(Protocol):
 
 
 def engine(name: str = "joblib", *, jobs: int | None = None, address: str | None = None) -> Engine:
-    """The engine of that name; without ``jobs`` it takes every core there is, one where joblib is missing.
+    """The engine of that name; without ``jobs`` it takes every core there is.
 
     >>> engine(jobs=1)
     Here()
@@ -88,7 +87,7 @@ def engine(name: str = "joblib", *, jobs: int | None = None, address: str | None
         return OnRay(address=address, processes=jobs)
     if address is not None:
         raise InputError("an address is that of a Ray cluster; try --engine ray with it")
-    wanted = jobs or (cores() if find_spec("joblib") else 1)
+    wanted = jobs or cores()
     return Here() if wanted == 1 else Processes(wanted)
 
 
@@ -136,7 +135,7 @@ class Processes:
 
     def results(self, task: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[tuple[int, Result]]:
         """As they finish; the generator's end, however it comes, stops the processes."""
-        joblib = _package("joblib", extra="data")
+        joblib = import_module("joblib")
         work = joblib.delayed(_in_worker)
         parent = os.getpid()
         # It replaces a worker that has grown by some hundred MB, as exact beliefs do; no job is lost by that.

@@ -17,6 +17,7 @@ from laconic.experiments.parts import ProblemLike, as_problem
 from laconic.kernels import Kernel, as_kernel, require_positive_definite
 from laconic.protocol.tight import least_size
 from laconic.protocol.wire import Int8Wire
+from laconic.runtimes.threads import one_thread
 from laconic.suggestion.costs import Traffic
 from laconic.suggestion.curve import Curve
 from laconic.suggestion.fitting import Fit, fit
@@ -99,6 +100,7 @@ def _as_kernel(kernel: Kernel | str) -> Kernel:
     return as_kernel(registry.find("kernel", kernel)() if isinstance(kernel, str) else kernel)
 
 
+@one_thread()  # several would spin in wait for each other, between matrices that are small
 def _suggested(sample: Sample, *, kernel: Kernel, clients: int, traffic: int) -> Suggestion:
     X = sample.points
     load = Traffic(clients, daily=traffic, dim=sample.dim)
