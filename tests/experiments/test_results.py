@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 from laconic import Algorithm, Catalogue, DisKernelUCB, InputError, LaconicUCB, Results, __version__, run
 from laconic.errors import OutputError
 from laconic.experiments.frames import columns
-from laconic.experiments.results import POINTS, Curve
+from laconic.experiments.grid import Params
+from laconic.experiments.results import POINTS, Curve, labels
 from laconic.runtimes.trace import Recorder, Run
 from tests.experiments.making import results, row
 
@@ -284,3 +285,11 @@ def test_a_notebook_shows_a_run_as_a_few_lines() -> None:
     html = recorded(7)._repr_html_()
     assert html.startswith("<b>DisKernelUCB</b>, seed 0<ul>")
     assert "<li>7 in the dictionary</li>" in html
+
+
+def test_labels_name_a_part_and_its_settings_only_where_a_rival_has_others() -> None:
+    atoms, finer, points = "Atoms(tolerance=0.005)", "Atoms(tolerance=0.001)", "AllPoints()"
+    two: list[tuple[str, Params]] = [("LaconicUCB", {"digest": atoms}), ("LaconicUCB", {"digest": points})]
+    assert labels(two) == ["LaconicUCB digest=Atoms", "LaconicUCB digest=AllPoints"]
+    three: list[tuple[str, Params]] = [*two, ("LaconicUCB", {"digest": finer})]
+    assert labels(three) == [f"LaconicUCB digest={digest}" for digest in (atoms, "AllPoints", finer)]

@@ -361,7 +361,15 @@ def labels(settings: Sequence[tuple[str, Params]], *, always: Mapping[str, Colle
 def _label(name: str, own: Params, rivals: Sequence[Params], *, always: Collection[str]) -> str:
     differing = _differing(own, rivals)
     named = [key for key in own if key in always or key in differing]
-    return f"{name} {' '.join(f'{key}={short(own[key])}' for key in named)}".rstrip()
+    told = (f"{key}={_told(own[key], [rival.get(key) for rival in rivals])}" for key in named)
+    return f"{name} {' '.join(told)}".rstrip()
+
+
+def _told(value: Setting, rivals: Sequence[Setting]) -> str:
+    """A value; of a part with settings of its own its name alone, where no rival is such a part with others."""
+    part, settings, _ = short(value).partition("(")
+    alike = (rival for rival in rivals if settings and short(rival).partition("(")[0] == part)
+    return part if all(rival == value for rival in alike) else short(value)
 
 
 def _differing(own: Params, rivals: Sequence[Params]) -> list[str]:
