@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import http.client
 import json
+import re
 import shutil
 import signal
 import socket
+import sqlite3
 import stat
 import subprocess
 import sys
@@ -337,6 +339,33 @@ def test_a_first_start_that_waits_for_its_coordinator_ends_with_0_when_it_is_tol
     assert (said["event"], said["address"]) == ("waiting for the coordinator, which says the plan", address)
     assert (process.returncode, out, err) == (0, b"", b"")  # one that waits to the end exits with 2
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_an_agent_whose_state_file_fails_for_good_ends_with_1_and_says_why(tmp_path: Path) -> None:
+    file = tmp_path / "agent.toml"
+    file.write_text(
+        'address = "127.0.0.1:1"\nname = "a"\nstate = "a.db"\nlisten = "127.0.0.1:0"\ninsecure = true\ndim = 2\n'
+        '[algorithm]\nname = "DisLinUCB"\n'
+    )
+    with subprocess.Popen(
+        [*COMMAND, "agent", str(file)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        host, _, port = json.loads(process.stdout.readline())["listen"].rpartition(":")
+        with sqlite3.connect(tmp_path / "a.db") as other:
+            other.execute("DROP TABLE records")
+        other.close()
+        link = http.client.HTTPConnection(host, int(port), timeout=60)
+        body = json.dumps({"points": [[0.1, 0.2]], "rewards": [1.0]})
+        link.request("POST", "/learn", body, {"Content-Type": "application/json"})
+        with link.getresponse() as answer:
+            told = answer.read().decode()
+        assert answer.status == 503
+        assert "could not be written (no such table: records), and nothing of it was" in told
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert re.fullmatch(r"error: .*a\.db failed in a way that only a restart can judge .*", said.splitlines()[-1])
+    assert "Traceback" not in said
 
 
 # -- other languages ---------------------------------------------------------------------------------------------------

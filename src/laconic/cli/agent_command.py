@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from laconic.cli.options import named
-from laconic.cli.signals import Signals, heard
+from laconic.cli.signals import FAILED, Signals, heard
 
 if TYPE_CHECKING:
     from laconic.cli.agent_file import AgentSettings
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 LOOK = 0.1
 #: After so many looks it says what it waits for.
 SILENT = 10
+#: So often it looks whether its agent can go on, in seconds.
+LOOK_AGAIN = 1.0
 
 
 def agent(
@@ -33,7 +35,8 @@ def agent(
     """Serve an agent to applications in other languages, as HTTP with JSON, until SIGTERM or Ctrl-C.
 
     There are POST /choose, /observe, /learn and /flush, GET /status, and GET /openapi.json, which describes them.
-    Logs go to stderr, one JSON object for each line. The first line on stdout says where it serves.
+    Logs go to stderr, one JSON object for each line. The first line on stdout says where it serves. It ends with 1
+    where only a restart can help, as after a failure of its disk.
     """
     with heard(signal.SIGTERM, signal.SIGINT) as signals:  # before all that is slow to import
         import asyncio
@@ -73,9 +76,20 @@ async def _joined(settings: AgentSettings, signals: Signals) -> Agent | None:
 
 
 def _serve(one: Agent, settings: AgentSettings, signals: Signals) -> None:
+    from laconic.cli.aside import aside
     from laconic.cli.display import as_json
+    from laconic.errors import StateError
 
-    with one, settings.sidecar(one) as there:
-        where: dict[str, Any] = {"listen": there.address, "name": one.name}
-        typer.echo(as_json(where, indent=None))
-        signals.next()
+    trouble = None
+    try:
+        with one, settings.sidecar(one) as there:
+            where: dict[str, Any] = {"listen": there.address, "name": one.name}
+            typer.echo(as_json(where, indent=None))
+            while (trouble := one.trouble) is None:
+                if signals.next(LOOK_AGAIN) is not None:
+                    return
+    except StateError:  # what waited could not be written at the end, which the trouble says already
+        if trouble is None:
+            raise
+    aside(f"error: {trouble}")
+    raise typer.Exit(FAILED)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from laconic.cli.options import named
-from laconic.cli.signals import Signals, heard
+from laconic.cli.signals import FAILED, Signals, heard
 
 if TYPE_CHECKING:
     from laconic.cli.federation import Federation
 
-#: Seconds between two looks whether the coordinator can go on, and the exit code where it cannot.
-LOOK, FAILED = 1.0, 1
+#: Seconds between two looks whether the coordinator can go on.
+LOOK = 1.0
 
 
 def serve(

@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 #: So often the main thread looks up. Python handles signals there alone, and one that the system has given to another
 #: thread, as it may, wakes nobody.
 SECONDS = 0.5
+#: The exit code of such a command where it can do nothing more, and only a restart can help.
+FAILED = 1
 
 
 class Signals:

@@ -62,6 +62,7 @@ class Status:
         state: State of its session: outside, away, greeting, idle, waiting or syncing.
         linked: Whether a link is up.
         link_error: Why there is no link; None where there is one.
+        trouble: Why nothing can be stored before a restart, as after a failure of the disk; None where it can.
         observations: Observations that it has made.
         shared: How many of them went to the coordinator.
         covered: How many of them the belief has; the others are this agent's own knowledge.
@@ -81,6 +82,7 @@ class Status:
     state: str
     linked: bool
     link_error: str | None
+    trouble: str | None
     observations: int
     shared: int
     covered: int
@@ -423,6 +425,7 @@ class Agent:
                 state=session.state.value,
                 linked=self._link.is_up,
                 link_error=None if self._link.is_up else self._link.error,
+                trouble=self.trouble,
                 observations=client.count,
                 shared=session.sent,
                 covered=learner.covered,
@@ -440,6 +443,11 @@ class Agent:
 
         status: Status = self._diary.look(seen)
         return status
+
+    @property
+    def trouble(self) -> str | None:
+        """Why nothing can be stored before a restart, or another `join`; None where it can, or may be tried again."""
+        return self._diary.store.trouble
 
     def reconnect(self) -> None:
         """Link again now, also after `leave` and where another process took this agent's place.
