@@ -33,10 +33,11 @@ from laconic.protocol.restoring import restore_client, snapshot_client
 from laconic.protocol.roster import Patience
 from laconic.protocol.session import Wants
 from laconic.runtimes.service import agent as agents
+from laconic.runtimes.service import housekeeping, retrying
 from laconic.runtimes.service import linking as linkings
-from laconic.runtimes.service import retrying
 from laconic.runtimes.service import store as stores
 from laconic.runtimes.service.coordinator import Coordinator
+from laconic.runtimes.service.housekeeping import Housekeeping
 from laconic.runtimes.service.joining import Joining
 from laconic.runtimes.service.linking import Link, Linking
 from laconic.runtimes.service.marks import mark_of
@@ -216,9 +217,9 @@ def test_many_threads_use_one_agent(tmp_path: Path) -> None:
 def test_decisions_older_than_a_stated_time_are_forgotten_and_counted(tmp_path: Path) -> None:
     with lonely(tmp_path, forget_after=1000.0) as agent:
         old, new = agent.choose(ARMS), agent.choose(ARMS)
-        agent._ages._made[old.id] -= 2000.0
+        agent._house.ages._made[old.id] -= 2000.0
     with lonely(tmp_path, forget_after=1000.0) as agent:  # a restart does not make it younger
-        assert agent.forget_old() == 1
+        assert agent._house.forget_old() == 1
         assert agent.status().forgotten == 1
         assert set(agent.pending) == {new.id}
         with pytest.raises(InputError):
@@ -231,10 +232,12 @@ def test_all_decisions_that_are_too_old_are_forgotten_in_one_commit_but_those_wh
     with lonely(tmp_path, forget_after=1000.0) as agent:
         picks = [agent.choose(ARMS) for _ in range(50)]
         for pick in picks:
-            agent._ages._made[pick.id] -= 2000.0
+            agent._house.ages._made[pick.id] -= 2000.0
         waiting = agent.pending
         agent.observe(picks[7], 1.0)
-        monkeypatch.setattr(Agent, "pending", waiting)  # as if that reward had come just after this was looked at
+        monkeypatch.setattr(
+            Housekeeping, "pending", waiting
+        )  # as if that reward had come just after this was looked at
         written: list[Sequence[Record]] = []
         append = agent._diary.store.append
 
@@ -243,7 +246,7 @@ def test_all_decisions_that_are_too_old_are_forgotten_in_one_commit_but_those_wh
             append(records, **options)
 
         monkeypatch.setattr(agent._diary.store, "append", noted)
-        assert agent.forget_old() == agent.status().forgotten == 49
+        assert agent._house.forget_old() == agent.status().forgotten == 49
         assert [len(each) for each in written if any(isinstance(record, Forgot) for record in each)] == [49]
         assert agent.status().pending == 0
 
@@ -256,14 +259,14 @@ def test_a_clock_that_is_set_makes_no_decision_older_and_a_restart_counts_from_t
     with lonely(tmp_path, forget_after=1800.0) as agent:
         waiting = agent.choose(ARMS)
         monkeypatch.setattr(time, "time", lambda: now() + step)
-        assert agent.forget_old() == 0
+        assert agent._house.forget_old() == 0
         assert 0.0 <= agent.pending[waiting.id] < 1800.0
     with lonely(tmp_path, forget_after=1800.0) as agent:  # its time of day was noted by the clock as it is now
         assert 0.0 <= agent.pending[waiting.id] < 1800.0
     monkeypatch.setattr(time, "time", lambda: now() + step + 3600.0)
     with lonely(tmp_path, forget_after=1800.0) as agent:
         assert 3600.0 <= agent.pending[waiting.id] < 5400.0
-        assert agent.forget_old() == 1
+        assert agent._house.forget_old() == 1
 
 
 def test_an_agent_is_closed_once_and_refuses_what_comes_later(tmp_path: Path) -> None:
@@ -636,7 +639,7 @@ def test_a_long_state_file_is_compacted_and_nothing_is_lost(tmp_path: Path, monk
 def test_a_snapshot_that_cannot_be_stored_is_tried_now_and_then_and_rewards_are_taken_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(agents, "PAUSE", 0.01)
+    monkeypatch.setattr(housekeeping, "PAUSE", 0.01)
     later, monotonic, rounds = [0.0], time.monotonic, [0]
     monkeypatch.setattr(retrying, "time", SimpleNamespace(monotonic=lambda: monotonic() + later[0]))
 
@@ -644,7 +647,7 @@ def test_a_snapshot_that_cannot_be_stored_is_tried_now_and_then_and_rewards_are_
         return sum(each.msg == "a snapshot could not be stored" for each in caplog.records)
 
     with lonely(tmp_path) as agent:
-        diary, compact = agent._diary, agent._compact_if_long
+        diary, compact = agent._diary, agent._house._compact_if_long
 
         def counted() -> None:
             rounds[0] += 1
@@ -654,7 +657,7 @@ def test_a_snapshot_that_cannot_be_stored_is_tried_now_and_then_and_rewards_are_
         with diary._disk:
             pages = diary.store._connection.execute("PRAGMA page_count").fetchone()[0]
             diary.store._connection.execute(f"PRAGMA max_page_count={pages + 8}")
-        monkeypatch.setattr(agent, "_compact_if_long", counted)
+        monkeypatch.setattr(agent._house, "_compact_if_long", counted)
         monkeypatch.setattr(stores, "MOST_RECORDS", 1)
         until(lambda: tries() == 1)
         before = rounds[0]

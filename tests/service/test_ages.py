@@ -10,8 +10,7 @@ import pytest
 
 from laconic import Agent, DisLinUCB
 from laconic.errors import StateError
-from laconic.runtimes.service import agent as agents
-from laconic.runtimes.service import ages
+from laconic.runtimes.service import ages, housekeeping
 from laconic.runtimes.service.ages import TIMES_REST, Ages
 from tests.service.settling import until
 
@@ -91,8 +90,8 @@ def test_the_next_note_waits_a_hundred_times_what_the_last_one_took(clock: Clock
 def test_an_agent_whose_notes_take_long_makes_few_and_one_when_it_is_closed_and_holds_up_nobody_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(agents, "PAUSE", 0.01)
-    monkeypatch.setattr(agents, "LOOK", 0.0)
+    monkeypatch.setattr(housekeeping, "PAUSE", 0.01)
+    monkeypatch.setattr(housekeeping, "LOOK", 0.0)
     later, rounds, notes, held = [0.0], [0], [0], [0]
     shifted = SimpleNamespace(monotonic=lambda: time.monotonic() + later[0], time=lambda: time.time() + later[0])
     monkeypatch.setattr(ages, "time", shifted)
@@ -101,7 +100,7 @@ def test_an_agent_whose_notes_take_long_makes_few_and_one_when_it_is_closed_and_
         return Agent.join("127.0.0.1:1", name="a", state=tmp_path / "a.db", insecure=True, algorithm=DisLinUCB(), dim=2)
 
     with joined() as agent:
-        diary, forget, note = agent._diary, agent.forget_old, agent._diary.note
+        diary, forget, note = agent._diary, agent._house.forget_old, agent._diary.note
 
         def encode(value: Any) -> bytes:
             held[0] += diary._brief.locked() or diary._disk.locked()
@@ -119,7 +118,7 @@ def test_an_agent_whose_notes_take_long_makes_few_and_one_when_it_is_closed_and_
 
         monkeypatch.setattr(ages, "msgspec", SimpleNamespace(json=SimpleNamespace(encode=encode)))
         monkeypatch.setattr(diary, "note", slow)
-        monkeypatch.setattr(agent, "forget_old", counted)
+        monkeypatch.setattr(agent._house, "forget_old", counted)
         until(lambda: notes[0] == 1)
         before = rounds[0]
         until(lambda: rounds[0] > before + 20)

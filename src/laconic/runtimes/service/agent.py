@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import secrets
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -29,28 +27,21 @@ from laconic.protocol.plan import Plan
 from laconic.protocol.restoring import restore_client
 from laconic.protocol.session import ClientState, Wants
 from laconic.protocol.vetting import Vetted
-from laconic.runtimes.service.ages import WEEK, Ages
+from laconic.runtimes.service.ages import WEEK
 from laconic.runtimes.service.background import background
 from laconic.runtimes.service.diary import Diary, Entry
+from laconic.runtimes.service.housekeeping import PAUSE, Housekeeping
 from laconic.runtimes.service.joining import TABLE, Joining, Start
 from laconic.runtimes.service.linking import Linking
 from laconic.runtimes.service.marks import new_start, require_own
-from laconic.runtimes.service.retrying import Pauses
 from laconic.runtimes.service.security import TLS
 from laconic.runtimes.service.store import Store
 from laconic.runtimes.service.traffic import Traffic
 from laconic.runtimes.service.worker import Worker
 
-log = logging.getLogger("laconic.agent")
-#: How often what waits is written, and old decisions are looked for, in seconds.
-PAUSE, LOOK = 0.25, 30.0
-#: So many decisions are given up at a time: `choose` waits for that, some 30 ms.
-MOST_FORGOTTEN = 1000
 #: After so many seconds a flush is asked for again, if nobody knows that it is wanted.
 ASK_AGAIN = 2.0
 UNANSWERED = "the flush was not answered"
-#: Under which name a state file notes when decisions were made.
-TIMES = "decisions"
 
 
 @dataclass(frozen=True)
@@ -132,22 +123,22 @@ class Agent:
         plan = self._share.plan  # of all agents of this federation, so that what one has checked need not be again
         self.plan, self.name = plan, joining.name
         self.traffic = Traffic(plan)
-        self.forgotten = 0
-        self._group, self._forget_after = group_commit, forget_after
+        self._group = group_commit
         self._changed = threading.Condition()
         self._closed = threading.Event()
         self._seen: tuple[ClientState, Wants, Label] | None = None  # what those who wait were told of last
         client, first = _restored(plan, store, name=joining.name, seed=seed)
-        self._ages = Ages(store.about(TIMES), waiting=client.learner.pending)
         self._diary = Diary(client, store, perform=self._perform, log_decisions=log_decisions)
         self._worker = Worker(self._diary, name=self.name, share=self._share, told=self._worked, closed=self._closed)
         self._link = Linking(self, joining, codec=Codec(plan))
-        self._pauses = Pauses()  # between snapshots that cannot be stored
         if client.state not in (ClientState.OUTSIDE, ClientState.AWAY):
             self._diary.happen(lambda each: each.lose())
         if first.compute:
             self._worker.begin(first.compute)
-        self._keeper = threading.Thread(target=self._keep_house, name=f"laconic-{self.name}", daemon=True)
+        pause = group_commit if group_commit > 0 else PAUSE
+        self._house = Housekeeping(
+            self._diary, name=self.name, closed=self._closed, pause=pause, forget_after=forget_after
+        )
 
     @classmethod
     def join(
@@ -271,7 +262,7 @@ class Agent:
         return agent
 
     def _start(self) -> None:
-        self._keeper.start()
+        self._house.start()
         self._link.start()
 
     def __enter__(self) -> Agent:
@@ -308,7 +299,7 @@ class Agent:
         self._require_open()
         options = {} if ids is None else {"ids": ids}
         decision = self._diary.choose(arms, **options)
-        self._ages.begin(decision.id)
+        self._house.ages.begin(decision.id)
         return decision
 
     def observe(self, decision: Decision | str, reward: float) -> None:
@@ -331,7 +322,7 @@ class Agent:
             return client.observe(decision, reward)
 
         self._learn(event)
-        self._ages.end(decision if isinstance(decision, str) else decision.id)
+        self._house.ages.end(decision if isinstance(decision, str) else decision.id)
 
     def learn(self, points: ArrayLike, rewards: ArrayLike) -> None:
         """Learn rewards of points that were observed elsewhere, all of them or none, durably as `observe` does.
@@ -360,7 +351,7 @@ class Agent:
             StateInUse: This process was forked from the one that joined.
         """
         self._require_here()
-        return self._ages.of(self._waiting())
+        return self._house.pending
 
     def flush(self, timeout: float = 30.0) -> None:
         """Share all observations now, and wait until the coordinator has answered with what others have.
@@ -430,7 +421,7 @@ class Agent:
                 shared=session.sent,
                 covered=learner.covered,
                 pending=len(learner.pending),
-                forgotten=self.forgotten,
+                forgotten=self._house.forgotten,
                 epoch=session.held.number,
                 clients=session.clients,
                 working=self._worker.is_busy or session.owed is not None,
@@ -485,11 +476,7 @@ class Agent:
             self._diary.store.close()
             return
         self._link.stop()
-        self._keeper.join()
-        try:
-            self._note_times()
-        except StateError as error:
-            log.warning("when decisions were made was not noted", extra={"agent": self.name, "reason": str(error)})
+        self._house.finish()
         self._diary.close()
 
     # -- what happens in the background --------------------------------------------------------------------------
@@ -549,57 +536,6 @@ class Agent:
         self._link.after(outcome)
         self.changed()
 
-    def _keep_house(self) -> None:
-        """Write what waits, compact what is long, forget what is old."""
-        looked = time.monotonic()
-        while not self._closed.wait(min(PAUSE, self._group) if self._group > 0 else PAUSE):
-            try:
-                self._diary.write()
-                self._compact_if_long()
-                if time.monotonic() - looked >= min(LOOK, self._forget_after):
-                    looked = time.monotonic()
-                    self.forget_old()
-                    if self._ages.is_due:
-                        self._note_times()
-            except StateError as error:
-                log.error("the state file could not be written", extra={"agent": self.name, "reason": str(error)})
-                self._closed.wait(1.0)
-
-    def _compact_if_long(self) -> None:
-        """Let a snapshot stand for what is long; one that cannot be stored is tried later, and holds up nothing."""
-        if not self._diary.store.is_long or not self._pauses.is_over:
-            return
-        try:
-            self._diary.compact()
-        except Exception as error:
-            self._pauses.fail()
-            told = {"agent": self.name, "reason": str(error), "again_in_seconds": self._pauses.seconds}
-            traceback = None if isinstance(error, StateError) else error
-            log.error("a snapshot could not be stored", extra=told, exc_info=traceback)
-        else:
-            self._pauses.succeed()
-
-    def forget_old(self) -> int:
-        """Give up decisions that have waited too long, many in one commit; how many."""
-        old = [name for name, seconds in self.pending.items() if seconds > self._forget_after]
-        given_up = 0
-        for first in range(0, len(old), MOST_FORGOTTEN):
-            part = old[first : first + MOST_FORGOTTEN]
-            given_up += len(self._diary.happen(partial(_forget, decisions=part)).keep)
-            for name in part:
-                self._ages.end(name)
-        self.forgotten += given_up
-        return given_up
-
-    def _note_times(self) -> None:
-        """Note when decisions that wait were made, so that a restart does not make them younger."""
-        self._ages.note(write=partial(self._diary.note, TIMES))
-
-    def _waiting(self) -> list[str]:
-        """The decisions that wait for their reward."""
-        waiting: Mapping[str, Any] = self._diary.look(lambda client: client.learner.pending)
-        return list(waiting)  # of a value, so that nobody waits while they are put in order
-
     def _await(self, holds: Callable[[Client], bool], until: float, otherwise: str) -> None:
         if not self.comes(holds, by=until):
             raise self._unlinked(otherwise)
@@ -620,12 +556,6 @@ class Agent:
 
 def _is_flushed(client: Client) -> bool:
     return not client.session.flushing
-
-
-def _forget(client: Client, decisions: Sequence[str]) -> Outcome[Up]:
-    """Give up decisions, but those whose reward came just now."""
-    outcomes = [client.forget(each) for each in decisions if each in client.learner.pending]
-    return Outcome(keep=tuple(record for each in outcomes for record in each.keep))
 
 
 def _is_outside(client: Client) -> bool:
