@@ -107,6 +107,15 @@ def test_a_client_that_holds_atoms_heavier_than_their_points_starts_again_from_i
         simulate(SUBJECTS[name], seed=31000571)
 
 
+def test_who_claims_an_incarnation_that_it_is_not_known_by_is_told_of_a_sync_with_the_answer_to_its_chain() -> None:
+    for name in ("DisKernelUCB", "OneKernelUCB", "DisLinUCB"):
+        simulate(SUBJECTS[name], seed=41000248)
+
+
+def test_atoms_of_which_one_is_spanned_by_the_others_are_checked_also_where_nothing_came_after_them() -> None:
+    simulate(SUBJECTS["LaconicUCB theory"], seed=41000452)
+
+
 def test_a_failure_shows_its_seed_and_its_last_events_and_happens_again() -> None:
     bug = "drop the tail on catching up"
     plant, name = BUGS[bug]

@@ -97,10 +97,12 @@ def _nystrom(kernel: Kernel, S: Floats, X: Floats, y: Floats, probes: Floats, la
 
 def _embedded(kernel: Kernel, S: Floats, X: Floats) -> Floats:
     """z(x) = Λ^(−1/2) Uᵀ k_S(x), from the eigenbasis of K_SS."""
-    if not len(S) or not len(X):
-        return np.zeros((len(X), len(S)))
+    if not len(S):
+        return np.zeros((len(X), 0))
     values, U = np.linalg.eigh(kernel(S, S))
     kept = values > len(S) * np.finfo(np.float64).eps * values.max()
+    if not len(X):
+        return np.zeros((0, np.count_nonzero(kept)))
     return np.asarray(kernel(X, S) @ U[:, kept] / np.sqrt(values[kept]))
 
 

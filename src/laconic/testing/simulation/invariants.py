@@ -244,8 +244,9 @@ def _check_told(before: Hub, hub: Hub, outcome: Outcome[Sends]) -> None:
         member = hub.members[number]
         kinds = [type(each) for each in told.get(member.link, [])]
         is_told = not {Released, SetAside, Welcome, Install, Newer}.isdisjoint(kinds)
-        # who is held is told when its greeting is answered
-        require(is_told or member.status is Status.HELD, f"client {number} was left out, and not told")
+        # who greeted anew is told with the answer to its greeting, or to its chain where it has to send that first
+        is_answered_later = member.status in (Status.HELD, Status.PROVING)
+        require(is_told or is_answered_later, f"client {number} was left out, and not told")
     for number, member in hub.members.items():
         if member.status is Status.ASIDE and before.members[number].status is not Status.ASIDE:
             is_told = SetAside in [type(each) for each in told.get(member.link, [])]
