@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from laconic import (
@@ -23,6 +24,8 @@ from laconic import (
     LaconicUCB,
     NKernelUCB,
     OneKernelUCB,
+    ProblemError,
+    Round,
     compare,
     frontier,
     run,
@@ -34,6 +37,7 @@ from laconic.protocol.digests import AllPoints
 from laconic.runtimes import needs
 from laconic.runtimes.jobs import Here
 from laconic.runtimes.needs import Need, memory_needed, require_memory
+from laconic.runtimes.returning import points_to_choose_from
 
 LONG: Any = {"clients": 100, "rounds": 1000}
 SHORT: Any = {"clients": 4, "rounds": 3}
@@ -122,6 +126,59 @@ def test_points_that_return_are_counted_once(monkeypatch: pytest.MonkeyPatch) ->
     need = needed(DisKernelUCB(), Catalogue(items=1500, arms=20), clients=200, rounds=100)
     assert need is not None
     assert 1400 <= need.points <= 1800
+
+
+def test_a_long_run_of_few_clients_on_a_catalogue_keeps_its_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(needs, "LEAST", 1_000_000)
+    for items in (300, 3000):
+        need = needed(DisKernelUCB(), Catalogue(dim=5, items=items, arms=20), clients=5, rounds=20_000)
+        assert need is not None
+        assert 0.9 * items <= need.points <= 1.1 * items
+
+
+def test_who_shares_nothing_may_have_all_items_of_a_catalogue_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(needs, "LEAST", 1_000_000)
+    need = needed(NKernelUCB(), Catalogue(items=300, arms=20), clients=20, rounds=300)
+    assert need is not None
+    assert 20 * 8 * 300**2 < need.bytes < 20 * 8 * 512**2 + 3e7
+
+
+def test_points_that_return_beside_ever_new_ones_are_as_many_as_the_run_is_long() -> None:
+    fixed = np.arange(10.0)[:, None]
+
+    class Half:
+        dim = 1
+
+        def round(self, index: int) -> Round:
+            new = 1000.0 + 10.0 * index + np.arange(10.0)[:, None]
+            arms = np.concatenate([fixed, new])[None]
+            return Round(arms, means=np.zeros((1, 20)), rewards=np.zeros((1, 20)))
+
+    there = points_to_choose_from(Half(), clients=1, rounds=2000)
+    assert there.distinct >= 10 * 2000
+
+
+@pytest.mark.parametrize("bad", [0, 1, 2])
+@pytest.mark.parametrize("arms", [None, np.zeros((20, 3)), np.zeros((20, 0, 3)), np.zeros((20, 4, 2))])
+def test_a_malformed_round_is_refused_with_its_number_at_any_size(bad: int, arms: Any) -> None:
+    class Malformed:
+        def instance(self, *, seed: int, clients: int, rounds: int) -> Any:
+            inner = Cosine(dim=3, arms=4).instance(seed=seed, clients=clients, rounds=rounds)
+
+            class One:
+                dim = 3
+
+                def round(self, index: int) -> Any:
+                    met = inner.round(index)
+                    return met if index != bad else None if arms is None else replace(met, arms=arms)
+
+            return One()
+
+    for rounds in (4, 60):
+        with pytest.raises(ProblemError, match=f"round {bad}: "):
+            run(DisKernelUCB(), Malformed(), clients=20, rounds=rounds)
+        with pytest.raises(ProblemError, match=f"round {bad}: "):
+            compare(["DisKernelUCB"], problem=Malformed(), clients=20, rounds=rounds, seeds=1, jobs=1)
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from laconic.runtimes import RUNTIMES
 from laconic.runtimes.asking import stand_in
 from laconic.runtimes.jobs import Engine, engine
 from laconic.runtimes.meeting import require_kernel, require_within
-from laconic.runtimes.needs import memory_needed, require_memory
+from laconic.runtimes.needs import memory_of, require_memory
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -306,9 +306,7 @@ class Room:
 
     def require(self, experiment: Experiment, instance: Instance) -> None:
         """Refuse an experiment that has not room enough."""
-        sizes = {"clients": experiment.clients, "rounds": experiment.rounds}
-        found = [memory_needed(algorithm, instance, **sizes) for algorithm in experiment.algorithms]
-        needs = [need for need in found if need is not None]
+        needs = memory_of(experiment.algorithms, instance, clients=experiment.clients, rounds=experiment.rounds)
         if not self.beyond_memory:
             require_memory([need for need in needs for _ in experiment.seeds], slots=self.slots)
         for need in dict.fromkeys(needs):

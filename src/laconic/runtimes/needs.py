@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from laconic.algorithms import Algorithm, LaconicUCB
 from laconic.arrays import Floats
@@ -23,14 +22,13 @@ from laconic.runtimes.asking import stand_in
 from laconic.runtimes.lockstep.lazy import MOST_VALUES
 from laconic.runtimes.lockstep.scores import MOST_FEATURES
 from laconic.runtimes.memory_limits import machine_memory
+from laconic.runtimes.returning import points_to_choose_from
 from laconic.tail import News
 
 #: Runs that need less are not looked at.
 LEAST = 500_000_000
 #: So few points never need as much, whatever else is kept.
 FEW_POINTS = 1_000
-#: The points of so many rounds tell whether points return.
-LOOKED_AT = 3
 #: Bytes of a kernel value of an arm that is scored lazily: the value with room beside it, as much again while it is
 #: solved, and in double precision what is finished, an arm in ten.
 LAZY_VALUE = 11
@@ -75,16 +73,30 @@ def gigabytes(count: int) -> str:
 
 
 def memory_needed(algorithm: Algorithm, instance: Instance, *, clients: int, rounds: int) -> Need | None:
-    """What a run would need; None where that is little, or no matter of how many points there are."""
-    plan = _planned(algorithm, instance.dim)
-    if not isinstance(plan.belief, ExactBelief) or clients * rounds < FEW_POINTS:
-        return None
-    arms = np.asarray(instance.round(0).arms)
-    points = min(clients * rounds, _distinct(instance, rounds))
+    """What a run would need; None where that is little, or no matter of how many points there are.
+
+    Raises:
+        ProblemError: One of the first rounds is none.
+    """
+    return next(iter(memory_of([algorithm], instance, clients=clients, rounds=rounds)), None)
+
+
+def memory_of(algorithms: Iterable[Algorithm], instance: Instance, *, clients: int, rounds: int) -> list[Need]:
+    """What runs of them would need, those left out that need little or the same however many points there are."""
+    if clients * rounds < FEW_POINTS:
+        return []
+    plans = [(type(algorithm).__name__, _planned(algorithm, instance.dim)) for algorithm in algorithms]
+    exact = [(name, plan, plan.belief) for name, plan in plans if isinstance(plan.belief, ExactBelief)]
+    if not exact:
+        return []
+    there = points_to_choose_from(instance, clients=clients, rounds=rounds)
+    points = min(clients * rounds, there.distinct)
     rows = min(clients * rounds, math.ceil(SLACK * points))  # repeats are rows too, up to that
-    count = _bytes(plan, plan.belief, rows, clients=clients, rounds=rounds, arms=arms)
-    need = Need(type(algorithm).__name__, points=points, bytes=count, certain=not _may_sum_up(plan))
-    return need if need.bytes >= LEAST else None
+    needs = []
+    for name, plan, belief in exact:
+        count = _bytes(plan, belief, rows, clients=clients, rounds=rounds, arms=there.first)
+        needs.append(Need(name, points=points, bytes=count, certain=not _may_sum_up(plan)))
+    return [need for need in needs if need.bytes >= LEAST]
 
 
 def _planned(algorithm: Algorithm, dim: int) -> Plan:
@@ -105,7 +117,7 @@ def _may_sum_up(plan: Plan) -> bool:
 def _bytes(plan: Plan, belief: ExactBelief, points: int, *, clients: int, rounds: int, arms: Floats) -> int:
     """What a run takes when it has learnt so many points, which is when it takes most."""
     if not plan.exchanges:
-        return BASE + clients * (points // clients) ** 2 * LONE_ENTRY
+        return BASE + clients * min(points, rounds) ** 2 * LONE_ENTRY
     if plan.digest is None and not any(isinstance(phase, ShareData) for phase in plan.phases):
         return 0  # what is shared is made of few points, or of none
     tails = min(clients * _tail_length(plan, belief, arms, most=rounds), points) * points * TAIL_FEATURE
@@ -144,18 +156,6 @@ def _tail_length(plan: Plan, belief: ExactBelief, arms: Floats, *, most: int) ->
         if plan.trigger.fires(news):
             return count
     return most
-
-
-def _distinct(instance: Instance, rounds: int) -> int:
-    """How many points a run has to choose from, as its first rounds tell: ever new ones, or some that return."""
-    seen: set[bytes] = set()
-    share = 1.0
-    for index in range(min(rounds, LOOKED_AT)):
-        arms = np.ascontiguousarray(instance.round(index).arms)
-        points = {point.tobytes() for point in arms.reshape(-1, arms.shape[2])}
-        share = len(points - seen) / len(points)
-        seen |= points
-    return int(len(seen) / (1.0 - share)) if share < 0.5 else len(seen) * rounds
 
 
 def require_memory(needs: list[Need], *, slots: int = 1) -> None:
