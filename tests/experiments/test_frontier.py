@@ -78,12 +78,13 @@ def test_means_over_seeds_are_compared() -> None:
 def test_every_algorithm_is_swept_over_its_wires_and_knobs() -> None:
     settings = knobs()
     assert len(set(map(repr, settings))) == len(settings)
+    every_wire: set[tuple[str, Any]] = {("wire", name) for name in (*FLOATS, "int8")}
     turned: dict[str, set[tuple[str, Any]]] = {
         "LaconicUCB": {("delta", LaconicUCB().delta), ("delta", 8.0)},
-        "DisKernelUCB": {("wire", "float64"), ("wire", "int8"), ("together", False), ("D", 80.0)},
+        "DisKernelUCB": {*every_wire, ("together", False), ("D", 80.0)},
         "ApproxDisKernelUCB": {("wire", "paper"), ("wire", "compact"), ("D", 2.0), ("qbar", 1.0)},
         "DisLinUCB": {("wire", "compact"), ("D", 5.0)},
-        "OneKernelUCB": {("wire", "int8")},
+        "OneKernelUCB": every_wire,
         "NKernelUCB": set(),
         "AskServer": set(),
     }

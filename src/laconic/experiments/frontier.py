@@ -166,7 +166,7 @@ def frontier(
 
     Args:
         problem: What is played: a value, a name that laconic list shows, or the path of an .npz file.
-        algorithms: Algorithms with grids over what decides how much they send; None: all of `knobs`, which are 40
+        algorithms: Algorithms with grids over what decides how much they send; None: all of `knobs`, which are 54
             settings of LaconicUCB, DisKernelUCB, ApproxDisKernelUCB, DisLinUCB, OneKernelUCB, NKernelUCB and AskServer.
         kernel: Kernel of `knobs`, not used where algorithms are given; None: the Gaussian kernel with its default γ.
         lam: Ridge λ of `knobs`, above 0, not used where algorithms are given.
@@ -211,7 +211,7 @@ def knobs(*, kernel: KernelLike | None = None, lam: float = LAM, alpha: Alpha = 
     """
     shared: dict[str, Any] = {"lam": lam, "alpha": alpha}
     exact: dict[str, Any] = {"kernel": Gaussian() if kernel is None else kernel, **shared}
-    raw, statistics = grid("float64", "int8"), grid("paper", "compact")
+    raw, statistics = grid("float64", "float32", "float16", "int8"), grid("paper", "compact")
     offered: list[Algorithm] = [
         LaconicUCB(**exact, delta=grid(0.3, 0.5, 1.0, 2.0, 4.0, 8.0), digest=Atoms()),
         LaconicUCB(**exact, delta=grid(0.3, 0.5, 2.0, 8.0), digest=AllPoints()),
