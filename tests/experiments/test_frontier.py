@@ -18,6 +18,7 @@ from laconic.experiments.frontier import BEST, BUT_FOR_WAITING, knobs, points_of
 from laconic.experiments.parts import algorithm_from
 from laconic.experiments.results import Row
 from laconic.experiments.runner import Begun, Finished
+from laconic.protocol.wire import FLOATS
 from tests.experiments.making import results, row
 
 SMALL: dict[str, Any] = {"clients": 3, "rounds": 4, "seeds": 2, "jobs": 1}

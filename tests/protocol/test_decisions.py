@@ -47,6 +47,16 @@ def test_the_only_best_arm_is_chosen_with_certainty_and_ties_share() -> None:
     assert Client(Random().plan(2)).choose(ARMS).propensity == 1 / 5
 
 
+@pytest.mark.parametrize("alpha", [0.0, 0.5, 4.0])
+def test_a_decision_says_what_is_not_known_of_its_arm_whatever_that_is_worth(alpha: float) -> None:
+    ours = Client(NKernelUCB(lam=0.5, alpha=alpha).plan(2), seed=4)
+    ours.learn(ARMS[:1], [5.0])
+    decision = ours.choose(ARMS[1:2])
+    k = NKernelUCB().kernel(ARMS[:1], ARMS[1:2]).item()
+    assert decision.deviation == pytest.approx(math.sqrt((1 - k**2 / 1.5) / 0.5))  # σ² = [k(x,x) − k_D(K + λI)⁻¹k_D]/λ
+    assert decision.width == alpha * decision.deviation
+
+
 def test_of_equal_arms_each_has_its_share() -> None:
     ours = client(Greedy())
     ours.learn(ARMS[:1], [5.0])
@@ -167,7 +177,7 @@ def test_decisions_recorded_without_a_probability_are_waited_for_all_the_same() 
 
 
 def test_a_decision_made_by_hand_has_no_propensity() -> None:
-    assert math.isnan(Decision("0.0", 0, 0.0, 0.0, ARMS[:1]).propensity)
+    assert math.isnan(Decision("0.0", arm=0, mean=0.0, deviation=0.0, width=0.0, point=ARMS[:1]).propensity)
 
 
 # Plans

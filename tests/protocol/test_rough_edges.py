@@ -210,7 +210,7 @@ def test_a_decision_of_another_client_is_refused() -> None:
     with pytest.raises(UnknownDecision, match="another"):
         mine.observe(decision, 1.0)
     with pytest.raises(UnknownDecision):
-        mine.observe(Decision("7.ffffff", 0, 0.0, 0.0, np.array([[1.0, 0.0]])), 1.0)
+        mine.observe(Decision("7.ffffff", arm=0, mean=0.0, deviation=0.0, width=0.0, point=np.array([[1.0, 0.0]])), 1.0)
     with pytest.raises(UnknownDecision, match="Decision or its id"):
         mine.observe(5, 1.0)  # type: ignore[arg-type]
 

@@ -86,6 +86,7 @@ def test_choices_are_those_of_the_agent_itself(tmp_path: Path) -> None:
             _, chosen = ask(there, "/choose", {"arms": ARMS})
             ask(there, "/observe", {"id": chosen["id"], "reward": float(step)})
             assert (chosen["arm"], chosen["mean"], chosen["width"]) == (pick.arm, pick.mean, pick.width)
+            assert chosen["deviation"] == pick.deviation
             assert chosen["propensity"] == pick.propensity
 
 

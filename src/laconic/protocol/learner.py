@@ -67,6 +67,7 @@ class Decision:
         id: Name of the decision, by which a reward may be reported after a restart.
         arm: Place of the chosen arm among those shown, from 0.
         mean: μ of the arm, in units of rewards.
+        deviation: σ of the arm: how little is known of it, before α says what that is worth in rewards.
         width: ασ of the arm, in units of rewards.
         point: Features of the arm, (1, d).
         choice: What the exploration answered.
@@ -76,6 +77,7 @@ class Decision:
     id: str
     arm: int
     mean: float
+    deviation: float
     width: float
     point: Floats = field(repr=False)
     choice: Choice = field(default=UNKNOWN, repr=False)
@@ -177,13 +179,14 @@ class Learner:
         is_new = number[-1] == len(number) - 1  # the last arm, and so all before it
         distinct = number if is_new else np.unique(number, return_index=True)[1]  # equal arms are scored once
         view = self.belief.view(checked[distinct]) if view is None else view.of(distinct)
-        shown = self._shown(view, number)
+        shown, deviation = self._shown(view, number)
         choice = choice_of(self.plan.exploration, shown)
         arm = int(choice.arm)
         decision = Decision(
             id=self._next_id(),
             arm=arm,
             mean=float(shown.mean[arm]),
+            deviation=float(deviation[arm]),
             width=float(shown.width[arm]),
             point=checked[arm : arm + 1].copy(),
             choice=choice,
@@ -193,14 +196,18 @@ class Learner:
         self.starts = self.starts.put(self.start, self.decisions + 1)
         return decision
 
-    def _shown(self, view: View, number: Ints) -> Shown:
-        """The arms as an exploration sees them; ``view`` is of the distinct ones, and ``number`` says which each is."""
+    def _shown(self, view: View, number: Ints) -> tuple[Shown, Floats]:
+        """The arms as an exploration sees them, and σ of each.
+
+        ``view`` is of the distinct ones, and ``number`` says which each is.
+        """
         tail, alpha, seed, client, starts = self.tail, self._alpha(), self.seed, self.number, self.starts
         mean, variance = tail.predict(view)
-        width = alpha * np.sqrt(variance)
+        deviation = np.sqrt(variance)
+        width = alpha * deviation
         if not (np.isfinite(mean).all() and np.isfinite(width).all()):
             raise InputError("the model's predictions overflow; rescale features and rewards to moderate sizes")
-        return Shown(
+        shown = Shown(
             mean=mean[number],
             width=width[number],
             same=number,
@@ -209,6 +216,7 @@ class Learner:
             joint=lambda: alpha**2 * tail.covariance(view),
             tie=self.belief.precision.tie,
         )
+        return shown, deviation[number]
 
     def _alpha(self) -> Any:
         confidence = self.plan.confidence

@@ -65,7 +65,9 @@ class ObserveBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """What is reported on."""
         if self.point is None:
             return self.id
-        return Decision(self.id, arm=0, mean=0.0, width=0.0, point=finite_array("point", [self.point], ndim=2))
+        return Decision(
+            self.id, arm=0, mean=0.0, deviation=0.0, width=0.0, point=finite_array("point", [self.point], ndim=2)
+        )
 
 
 class LearnBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -82,12 +84,13 @@ class FlushBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Chosen(msgspec.Struct, frozen=True):
-    """A decision: the place of the arm among those given, its features, its name if it has one, its mean and width."""
+    """A decision: the place of the arm among those given, its features, its name if it has one, μ, σ and ασ."""
 
     id: str
     arm: int
     point: list[float]
     mean: float
+    deviation: float
     width: float
     propensity: float | None  # null where it is not known
     propensity_error: float | None
@@ -101,6 +104,7 @@ class Chosen(msgspec.Struct, frozen=True):
             arm=decision.arm,
             point=decision.point[0].tolist(),
             mean=decision.mean,
+            deviation=decision.deviation,
             width=decision.width,
             propensity=_known(decision.propensity),
             propensity_error=_known(decision.propensity_error),
