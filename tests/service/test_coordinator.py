@@ -644,7 +644,7 @@ def test_a_snapshot_that_cannot_be_stored_is_tried_now_and_then_and_holds_up_not
         desk, connection = there.desk, there.desk.store._connection
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count={pages + 8}")  # room for what is flushed, and not for a snapshot
-        monkeypatch.setattr(stores, "MOST_RECORDS", 1)
+        monkeypatch.setattr(stores, "RECORD_BYTES", 2**60)
         until(lambda: there.status()["counters"]["failed_snapshots"] == 1)
         passed = desk._done
         until(lambda: desk._done > passed + 50)
@@ -676,8 +676,38 @@ def test_settings_that_make_no_sense_are_refused(tmp_path: Path) -> None:
     assert BLANK == Label(0, 0)
 
 
+def test_who_is_away_and_not_let_in_counts_as_having_left_and_may_be_let_in_again(tmp_path: Path) -> None:
+    def statuses(there: Coordinator) -> dict[str, str]:
+        return {member["name"]: member["status"] for member in there.status()["members"]}
+
+    with coordinator(tmp_path) as there:
+        for name in ("a", "b", "c"):
+            with joined(there, tmp_path, name=name) as agent:
+                agent.learn(ARMS, [1.0, 2.0, 3.0])
+                agent.flush()
+        until(lambda: set(statuses(there).values()) == {"away"})
+        assert there.desk.server.hub.clients == 3
+        there.allow(None, gone=["a"])
+        until(lambda: statuses(there) == {"a": "left", "b": "away", "c": "away"})
+        there.allow(["a", "b"])
+        until(lambda: statuses(there) == {"a": "left", "b": "away", "c": "left"})
+        assert there.desk.server.hub.clients == 1
+        with joined(there, tmp_path, name="b") as agent:
+            agent.flush()
+            there.allow(["a"])  # its link ends, and then it counts as having left
+            until(lambda: statuses(there)["b"] == "left")
+        with joined(there, tmp_path, name="a") as agent:
+            agent.flush()
+            assert agent.status().observations == agent.status().covered == 3
+            assert statuses(there)["a"] == "present"
+    with coordinator(tmp_path, gone=frozenset({"a"})) as there:
+        until(lambda: statuses(there) == {"a": "left", "b": "left", "c": "left"})
+        with joined(there, tmp_path, name="a") as agent:
+            until(lambda: "not among the names" in (agent.status().link_error or ""))
+
+
 def test_names_are_a_list_and_not_one_text_of_which_each_letter_would_be_a_name(tmp_path: Path) -> None:
-    for wrong in ("allowed", "members"):
+    for wrong in ("allowed", "gone", "members"):
         with pytest.raises(InputError, match=rf"{wrong} must be a list of names, not the text 'edge-1'; try {wrong}="):
             serving(**{wrong: "edge-1"})
         with pytest.raises(InputError, match=f"{wrong} must be a list of names"):

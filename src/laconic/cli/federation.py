@@ -51,6 +51,7 @@ class FederationFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
     http: str | None = None
     insecure: bool = False
     names: list[str] | None = None
+    gone: list[str] = msgspec.field(default_factory=list)
     members: list[str] = msgspec.field(default_factory=list)
     tls: TLSFiles | None = None
     patience: PatienceFile = msgspec.field(default_factory=PatienceFile)
@@ -58,7 +59,7 @@ class FederationFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
 
 
 #: What a coordinator that runs takes from its file again, and what it takes once, when its state file is made.
-READ_AGAIN, READ_ONCE = ("names",), ("members",)
+READ_AGAIN, READ_ONCE = ("names", "gone"), ("members",)
 
 
 def differing(one: msgspec.Struct, other: msgspec.Struct, *, within: str = "") -> list[str]:
@@ -91,6 +92,7 @@ class Federation:
             insecure=file.insecure,
             tls=tls_of(file.tls, folder=self.folder),
             allowed=None if file.names is None else frozenset(file.names),
+            gone=frozenset(file.gone),
             members=tuple(file.members),
             patience=Patience(seconds=file.patience.seconds, quorum=file.patience.quorum),
             limits=Limits(
@@ -130,6 +132,7 @@ def read_federation(path: Path) -> Federation:
     if file.dim < 1:
         raise InputError(f"{path}: dim is {file.dim}; give the number of features of an arm, as in dim = 20")
     require_tls(path, file.tls, insecure=file.insecure)
+    require_names("gone", file.gone)
     require_names("names", file.names or ())  # by its key: to Serving they are those that are allowed
     federation = Federation(file, folder=path.absolute().parent, algorithm=algorithm_from(file.algorithm))
     _ = federation.serving  # refused now, with all that is wrong with it

@@ -27,7 +27,7 @@ def serve(
         str, typer.Option("--log", metavar="LEVEL", help="How much is logged: debug, info, warning or error.")
     ] = "info",
 ) -> None:
-    """Coordinate a federation until SIGTERM or Ctrl-C; SIGHUP reads the allowed names again.
+    """Coordinate a federation until SIGTERM or Ctrl-C; SIGHUP reads the names that are let in again.
 
     What else has changed in the file by then is logged, and waits for a restart. Logs go to stderr, one JSON object for
     each line. The first line on stdout says where it serves. It ends with 1 where only a restart can help, as after a
@@ -79,8 +79,8 @@ def _reload(coordinator: Any, file: Path, *, running: Federation) -> None:
         logger.error("the file was not read again", extra={"reason": str(error)})
         return
     names = found.names
-    coordinator.allow(names)
-    logger.info("names read again", extra={"names": None if names is None else len(names)})
+    coordinator.allow(names, gone=found.gone)
+    logger.info("names read again", extra={"names": None if names is None else len(names), "gone": len(found.gone)})
     waiting = [key for key in differing(running.file, found) if key not in (*READ_AGAIN, *READ_ONCE)]
     if waiting:
         logger.warning("the file says something else than what runs; restart to take it up", extra={"keys": waiting})

@@ -236,6 +236,22 @@ class Server:
             return Outcome(dropped=f"link {link} is nobody's")
         return self._event(Lost, link, None)
 
+    def retire(self, name: str) -> Outcome[Sends]:
+        """A member that is away counts as one that left, and as one that joins if it greets all the same.
+
+        Its observations stay where those of members that leave do.
+
+        Args:
+            name: Name of the member; one that is nobody's, is linked or has left changes nothing.
+        """
+        number = self.hub.numbers.get(name)
+        member = None if number is None else self.hub.members[number]
+        if member is None or member.status is Status.LEFT or member.link is not None:
+            return Outcome(
+                dropped=f"{name!r} is linked" if member and member.link is not None else f"no {name!r} is away"
+            )
+        return self._event(Leave, member.number, Leave(reason=""))
+
     def tick(self, now: float) -> Outcome[Sends]:
         """Time has passed; it never goes back.
 

@@ -27,7 +27,7 @@ from laconic.protocol.roster import Patience
 from laconic.protocol.server import Server
 from laconic.runtimes.service import methods
 from laconic.runtimes.service.background import Background, background, heeded
-from laconic.runtimes.service.desk import LARGE, Arrived, Desk, Gone, Passed
+from laconic.runtimes.service.desk import LARGE, Arrived, Desk, Gone, Passed, Reviewed
 from laconic.runtimes.service.doors import Door, Doors, Ending
 from laconic.runtimes.service.hosts import foreign
 from laconic.runtimes.service.packages import grpc
@@ -82,6 +82,7 @@ class Serving:
             one. None: nowhere.
         allowed: Names that may join, a set or a list of texts; a single text is refused. None: every name, with tls
             those whose certificate is good.
+        gone: Names that may not, whatever ``allowed`` says. Who is away and may not join counts as having left.
         members: Names that count as members before they have come, a list of texts, no two alike; a single text is
             refused. They are read when the state file is made, and not later.
         patience: How long a sync waits for its members, and how many must be present.
@@ -94,6 +95,7 @@ class Serving:
     insecure: bool = False
     http: str | None = None
     allowed: frozenset[str] | None = None
+    gone: frozenset[str] = frozenset()
     members: tuple[str, ...] = ()
     patience: Patience = field(default_factory=Patience)
     limits: Limits = field(default_factory=Limits)
@@ -108,6 +110,7 @@ class Serving:
         if self.http is not None:
             require_address("http", self.http, insecure=False)
         require_names("allowed", () if self.allowed is None else self.allowed)
+        require_names("gone", self.gone)
         members = require_names("members", self.members)
         twice = next((each for place, each in enumerate(members) if each in members[:place]), None)
         if twice is not None:
@@ -164,7 +167,7 @@ class Coordinator:
             raise
         self._codec = Codec(plan, most_bytes=serving.limits.message_bytes)
         self.desk = Desk(server, store, codec=self._codec, pool=self._works, post=self._background.post)
-        self.desk.allowed = serving.allowed
+        self.desk.allowed, self.desk.gone = serving.allowed, serving.gone
         self.started = time.monotonic()
         self._address = self._http_address = ""
         self._description = methods.Description(
@@ -192,6 +195,7 @@ class Coordinator:
             InputError: A certificate or a key cannot be read.
         """
         self.desk.start()
+        self.desk.put(Reviewed())
         try:
             self._background.run(self._start())
         except BaseException:
@@ -226,21 +230,24 @@ class Coordinator:
     ) -> None:
         self.stop()
 
-    def allow(self, names: Iterable[str] | None) -> None:
-        """Let in these names from now on, and end the links of others.
+    def allow(self, names: Iterable[str] | None, *, gone: Iterable[str] = ()) -> None:
+        """Let in these names from now on, and end the links of others, who then count as having left.
 
         Args:
             names: Names that may join, a set or a list of texts; a single text is refused. None: every name.
+            gone: Names that may not, whatever ``names`` says.
         """
-        self.desk.allowed = None if names is None else frozenset(require_names("names", names))
+        allowed = None if names is None else frozenset(require_names("names", names))
+        self.desk.allowed, self.desk.gone = allowed, frozenset(require_names("gone", gone))
         reason = "{!r} is no longer among the names that are let in"
         self._background.post(
             [
                 partial(door.end, reason.format(door.name), denied=True)
                 for door in list(self.desk.doors.values())
-                if self.desk.allowed is not None and door.name not in self.desk.allowed
+                if door.name is not None and not self.desk.lets_in(door.name)
             ]
         )
+        self.desk.put(Reviewed())
 
     def status(self) -> dict[str, Any]:
         """What is going on, as plain values."""
@@ -325,7 +332,7 @@ class Coordinator:
 
     async def _describe(self, _: bytes, context: grpc.aio.ServicerContext) -> bytes:
         identity = name_in(context)
-        if self.desk.allowed is not None and identity is not None and identity not in self.desk.allowed:
+        if identity is not None and not self.desk.lets_in(identity):
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"{identity!r} is not among the names let in")
         return self._description
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
 from copy import copy
 from dataclasses import dataclass, field
@@ -83,6 +83,11 @@ class Gone:
 
 
 @dataclass(frozen=True, eq=False)
+class Reviewed:
+    """An event: which names are let in was looked at again."""
+
+
+@dataclass(frozen=True, eq=False)
 class Passed:
     """An event: it is this late."""
 
@@ -110,7 +115,7 @@ class Stopped:
     """An event, the last one."""
 
 
-Event = Arrived | Opened | Gone | Passed | Worked | Compacted | Stopped
+Event = Arrived | Opened | Gone | Reviewed | Passed | Worked | Compacted | Stopped
 
 
 @dataclass(eq=False)
@@ -151,6 +156,7 @@ class Desk:
     def __init__(self, server: Server, store: Store, *, codec: Codec, pool: Executor, post: Post) -> None:
         self.server, self.store = server, store
         self.allowed: frozenset[str] | None = None  # None where every name is
+        self.gone: frozenset[str] = frozenset()  # names that are not let in whatever is allowed
         self.traffic, self.counters = Traffic(server.plan), Counters()
         self.chronicle = Chronicle(server.plan, hub=server.hub, total=self.traffic.bytes)
         self.doors: dict[int, Door] = {}
@@ -287,12 +293,27 @@ class Desk:
         elif isinstance(event, Gone):
             self.doors.pop(event.door.number, None)
             effects.add(self.server.lose(event.door.number))
+            self._retire(() if event.door.name is None else (event.door.name,), effects)
+        elif isinstance(event, Reviewed):
+            self._retire(self.server.hub.numbers, effects)
         elif isinstance(event, Passed):
             effects.add(self.server.tick(event.now))
         elif isinstance(event, Worked):
             effects.add(self.server.done(event.work, event.result))
         elif isinstance(event, Compacted):
             self._compact(event)
+
+    def lets_in(self, name: str) -> bool:
+        """Whether a name may join."""
+        return name not in self.gone and (self.allowed is None or name in self.allowed)
+
+    def _retire(self, names: Iterable[str], effects: Effects) -> None:
+        """Count those as having left that are away and not let in: nobody else could take them off the roster."""
+        for name in [each for each in names if not self.lets_in(each)]:
+            outcome = self.server.retire(name)
+            effects.add(outcome)
+            if outcome.keep:
+                log.info("retired", extra={"member": name})
 
     def _arrive(self, event: Opened, effects: Effects) -> None:
         """Take a message; what no correct client sends ends its link, and nothing else."""
@@ -337,7 +358,7 @@ class Desk:
         """Why a name is not let in, whatever its plan."""
         if door.identity is not None and door.identity != hello.name:
             return f"the certificate is of {door.identity!r}, and the greeting says {hello.name!r}; give its own name"
-        if self.allowed is not None and hello.name not in self.allowed:
+        if not self.lets_in(hello.name):
             return f"{hello.name!r} is not among the names that this coordinator lets in"
         return None
 
@@ -357,7 +378,7 @@ class Desk:
         self.counters.failed_commits += 1
         self._note_error(str(error))
         log.error("records could not be stored", extra={"reason": str(error)})
-        self._again += [event for event in batch if isinstance(event, Gone | Worked)]
+        self._again += [event for event in batch if isinstance(event, Gone | Worked | Reviewed)]
         for event in batch:
             if isinstance(event, Arrived | Opened):
                 self._end(_arrival(event).door, "the coordinator cannot store anything at the moment")
