@@ -138,7 +138,7 @@ def test_a_decision_that_another_agent_made_or_nobody_is_refused_and_counted_now
     with lonely(tmp_path) as agent, lonely(tmp_path, name="b") as other:
         made, point = other.choose(ARMS), np.array(ARMS[:1])
         known = next(iter(agent._diary.client.learner.starts))
-        foreign = [made, *(Decision(f"{start}.0", 0, 0.0, 1.0, point) for start in ("deadbeef", "-1", f"{known:x}"))]
+        foreign = [made, *(replace(made, id=f"{start}.0", point=point) for start in ("deadbeef", "-1", f"{known:x}"))]
         assert known == 0
         before, numbers = snapshot_client(agent._diary.client), agent._diary.store.last
         for decision in foreign:
@@ -658,7 +658,7 @@ def test_a_snapshot_that_cannot_be_stored_is_tried_now_and_then_and_rewards_are_
             pages = diary.store._connection.execute("PRAGMA page_count").fetchone()[0]
             diary.store._connection.execute(f"PRAGMA max_page_count={pages + 8}")
         monkeypatch.setattr(agent._house, "_compact_if_long", counted)
-        monkeypatch.setattr(stores, "MOST_RECORDS", 1)
+        monkeypatch.setattr(stores, "RECORD_BYTES", 2**60)
         until(lambda: tries() == 1)
         before = rounds[0]
         until(lambda: rounds[0] > before + 20)
@@ -671,6 +671,50 @@ def test_a_snapshot_that_cannot_be_stored_is_tried_now_and_then_and_rewards_are_
         assert tries() == 1
     with lonely(tmp_path) as agent:
         assert agent.status().observations == 301
+
+
+def test_what_waits_with_what_was_answered_is_said_to_be_kept_and_is_stored_once(tmp_path: Path) -> None:
+    with lonely(tmp_path, group_commit=60.0) as agent:
+        diary = agent._diary
+        diary.write()
+        refused: list[StateError] = []
+
+        def learn() -> None:
+            with pytest.raises(StateError) as caught:
+                diary.happen(lambda client: client.learn(ARMS, [1.0, 2.0, 3.0]))
+            refused.append(caught.value)
+
+        with diary._disk:
+            thread = threading.Thread(target=learn)
+            thread.start()
+            until(lambda: len(diary._queue) == 1)
+            agent.observe(agent.choose(ARMS), 4.0)  # answered at once, as group commit does
+            append, diary.store.append = diary.store.append, _full  # type: ignore[method-assign]
+        thread.join()
+        assert "do not repeat it" in str(refused[0])
+        diary.store.append = append  # type: ignore[method-assign]
+    with lonely(tmp_path) as agent:
+        assert sorted(agent._diary.client.learner.history.rewards.tolist()) == [1.0, 2.0, 3.0, 4.0]
+
+
+def _full(*records: Any, **options: Any) -> None:
+    raise StateError("the disk is full")
+
+
+def test_what_housekeeping_cannot_do_is_said_and_over_when_it_can_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping, "PAUSE", 0.01)
+
+    def broken() -> None:
+        raise RuntimeError("by design")
+
+    with lonely(tmp_path) as agent:
+        compact, agent._house._compact_if_long = agent._house._compact_if_long, broken  # type: ignore[method-assign]
+        until(lambda: "by design" in (agent.trouble or ""))
+        agent._house._compact_if_long = compact  # type: ignore[method-assign]
+        until(lambda: agent.trouble is None)
+        agent.observe(agent.choose(ARMS), 1.0)
 
 
 # -- with a coordinator ------------------------------------------------------------------------------------------------
@@ -761,6 +805,19 @@ def test_who_leaves_counts_no_more_and_may_come_back(tmp_path: Path) -> None:
         agent.reconnect()
         agent.flush()
         assert there.status()["members"][0]["status"] == "present"
+
+
+def test_who_leaves_and_closes_at_once_has_left(tmp_path: Path) -> None:
+    with coordinator(tmp_path) as there:
+        for number in range(8):
+            with joined(there, tmp_path, name=f"job-{number}") as agent:
+                agent.observe(agent.choose(ARMS), 1.0)
+                agent.flush()
+                for _ in range(6):
+                    agent.observe(agent.choose(ARMS), 1.0)
+                agent.leave()
+        until(lambda: not any(member["status"] in ("present", "away") for member in there.status()["members"]))
+        assert there.desk.server.hub.clients == 0
 
 
 def test_a_flush_that_nobody_answers_is_still_wanted_when_the_coordinator_comes(tmp_path: Path) -> None:

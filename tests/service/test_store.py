@@ -19,7 +19,7 @@ from laconic.protocol.records import Learnt, Record, encode_record
 from laconic.protocol.restoring import restore_client, snapshot_client
 from laconic.runtimes.service import state_layout as layout
 from laconic.runtimes.service.state_layout import APPLICATION, FORMAT
-from laconic.runtimes.service.store import Store
+from laconic.runtimes.service.store import MOST_WAL, Store
 
 PLAN = DisKernelUCB(Gaussian(1.0), D=3.0).plan(2)
 
@@ -95,6 +95,28 @@ def test_a_snapshot_is_due_when_much_was_kept_since_the_last_one(tmp_path: Path)
     store.compact(b"x" * 2**22, upto=store.last)
     store.append([learnt(0, count=400_000)])
     assert not store.is_long
+    store.close()
+
+
+def test_many_small_records_are_due_for_a_snapshot_by_how_large_that_is(tmp_path: Path) -> None:
+    store = opened(tmp_path / "a.db")
+    store.append([learnt(0, count=1)] * 4100)
+    assert store.is_long
+    store.compact(b"x" * 2**24, upto=store.last)
+    store.append([learnt(0, count=1)] * 4100)
+    assert not store.is_long  # 17 MB are not written again for 0.4
+    store.append([learnt(0, count=1)] * 4100)
+    assert store.is_long
+    store.close()
+
+
+def test_the_file_of_changes_gives_back_what_a_large_snapshot_took(tmp_path: Path) -> None:
+    store = opened(tmp_path / "a.db")
+    store.append([learnt(0)])
+    store.compact(b"x" * 2**26, upto=store.last)
+    for _ in range(3):
+        store.append([learnt(0)])
+    assert (tmp_path / "a.db-wal").stat().st_size <= MOST_WAL
     store.close()
 
 

@@ -37,6 +37,7 @@ from laconic.runtimes.service.marks import new_start, require_own
 from laconic.runtimes.service.security import TLS
 from laconic.runtimes.service.store import Store
 from laconic.runtimes.service.traffic import Traffic
+from laconic.runtimes.service.uninterrupted import Bell
 from laconic.runtimes.service.worker import Worker
 
 #: After so many seconds a flush is asked for again, if nobody knows that it is wanted.
@@ -124,7 +125,7 @@ class Agent:
         self.plan, self.name = plan, joining.name
         self.traffic = Traffic(plan)
         self._group = group_commit
-        self._changed = threading.Condition()
+        self._bell, self._noticing = Bell(), threading.Lock()
         self._closed = threading.Event()
         self._seen: tuple[ClientState, Wants, Label] | None = None  # what those who wait were told of last
         client, first = _restored(plan, store, name=joining.name, seed=seed)
@@ -438,7 +439,7 @@ class Agent:
     @property
     def trouble(self) -> str | None:
         """Why nothing can be stored before a restart, or another `join`; None where it can, or may be tried again."""
-        return self._diary.store.trouble
+        return self._diary.store.trouble or self._house.trouble
 
     def reconnect(self) -> None:
         """Link again now, also after `leave` and where another process took this agent's place.
@@ -475,9 +476,11 @@ class Agent:
         if not self._diary.store.is_held:  # a forked process has neither the link nor the threads to wait for
             self._diary.store.close()
             return
-        self._link.stop()
-        self._house.finish()
-        self._diary.close()
+        try:
+            self._link.stop()
+            self._house.finish()
+        finally:
+            self._diary.close()
 
     # -- what happens in the background --------------------------------------------------------------------------
 
@@ -500,13 +503,8 @@ class Agent:
 
     def comes(self, holds: Callable[[Client], bool], *, by: float) -> bool:
         """Whether something about the client's state, what it wants or what it holds comes to hold in time."""
-        with self._changed:
-            while not self._diary.look(holds):
-                left = by - time.monotonic()
-                if left <= 0 or self._closed.is_set():
-                    return False
-                self._changed.wait(min(left, 0.5))
-        return True
+        self._bell.wait(lambda: self._closed.is_set() or self._diary.look(holds), until=by, look=0.5)
+        return bool(self._diary.look(holds))
 
     def read(self, data: bytes) -> tuple[Down, Vetted | None]:
         """The message in these bytes, and what a check says of it; beside events, as `choose` waits for those."""
@@ -515,12 +513,12 @@ class Agent:
 
     def changed(self) -> None:
         """Tell those who wait for something that they may look again, where there is something else to see."""
-        with self._changed:
+        with self._noticing:
             session = self._diary.client.session
             seen = (session.state, session.wants, session.held)
-            if seen != self._seen:
-                self._seen = seen
-                self._changed.notify_all()
+            is_news, self._seen = seen != self._seen, seen
+        if is_news:
+            self._bell.ring()
 
     def _perform(self, entry: Entry) -> None:
         """An event is durable: send what it sends, begin what work it owes."""

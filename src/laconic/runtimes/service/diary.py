@@ -3,7 +3,8 @@
 Two locks: one around the client, held for as long as an event takes, and one around the store, held while records are
 written. So `choose` waits for another event at most, and never for a disk. Whoever waits for its records first writes
 those of all who came before it, so that many threads share a commit. If the store refuses, the client goes back to
-what it was before the first event that was not written, and those who wait are told.
+what it was before the first event that was not written, and those who wait are told. The main thread, where Ctrl-C
+comes, writes nothing itself, and leaves that to a scribe.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from laconic.errors import StateError
@@ -25,6 +27,7 @@ from laconic.protocol.records import Decided, Finished, Record, encode_record
 from laconic.protocol.restoring import snapshot_client
 from laconic.runtimes.service.decisions import DecisionLog, Shown
 from laconic.runtimes.service.store import Store
+from laconic.runtimes.service.uninterrupted import Scribe
 
 #: So many decisions may wait to be written; of those beyond it only the `Decision` itself can be reported on.
 MOST_WAITING = 10_000
@@ -43,6 +46,7 @@ class Entry:
     answered: bool = False  # whether somebody was told that it happened before it was written
     written: bool = False
     performed: bool = False  # whether its effects were seen before it was written, which only work may be
+    is_over: bool = False  # whether it is written, and its effects were seen
     error: StateError | None = None
     shown: Shown | None = None  # a choice with its arms, for the log
 
@@ -58,6 +62,14 @@ class Entry:
         return self.performed and any(isinstance(record, Finished) for record in self.records)
 
 
+@dataclass(frozen=True, eq=False)
+class Interrupted:
+    """Entries whose writing has begun, and the number of the last record before them."""
+
+    entries: list[Entry]
+    last: int
+
+
 class Diary:
     """A client with its store, for many threads. ``perform`` is given each entry once it is written, in order."""
 
@@ -67,12 +79,12 @@ class Diary:
         self.client, self.store = client, store
         self.log = DecisionLog(store, most=log_decisions)
         self.link: Any = None  # the one on which events send
-        self.lost_decisions = 0
         self.failing: str | None = None  # why the last attempt to write failed
-        self._perform = perform
+        self._perform, self._scribe = perform, Scribe(f"laconic-{store.name}")
         self._brief, self._disk = threading.Lock(), threading.Lock()
         self._queue: deque[Entry] = deque()
         self._shown = 0  # bytes of arms that wait
+        self._interrupted: Interrupted | None = None  # what is being written, or was when an interrupt came
 
     # -- events --------------------------------------------------------------------------------------------------
 
@@ -85,8 +97,6 @@ class Diary:
                 self._queue.append(
                     Entry((decision.record,), Outcome(), None, before, shown=self._to_log(decision, arms))
                 )
-            else:
-                self.lost_decisions += 1
         return decision
 
     def _to_log(self, decision: Decision, arms: Any) -> Shown | None:
@@ -123,12 +133,17 @@ class Diary:
         return entry
 
     def _happened(self, event: Callable[[Client], Outcome[Up]], *, linked: Callable[[], Any] | None = None) -> Entry:
-        before = changed(self.client)
-        outcome = event(self.client)
-        if linked is not None:
-            self.link = linked()
-        entry = Entry(outcome.keep, outcome, self.link, before)
-        self._queue.append(entry)
+        before, waiting = changed(self.client), len(self._queue)
+        try:
+            outcome = event(self.client)
+            if linked is not None:
+                self.link = linked()
+            entry = Entry(outcome.keep, outcome, self.link, before)
+            self._queue.append(entry)
+        except BaseException:  # Ctrl-C comes anywhere: what is not on its way to the store did not happen
+            if len(self._queue) == waiting:
+                self.client = before
+            raise
         return entry
 
     def look(self, at: Callable[[Client], Any]) -> Any:
@@ -145,14 +160,22 @@ class Diary:
 
     def settle(self, entry: Entry) -> None:
         """Wait until an event is written, and its effects are seen; write it if nobody has."""
-        with self._disk:
-            if not entry.written and entry.error is None:
-                self._write()
+        self.store.require_held()  # a forked process has no scribe either
+        self._scribe.call(partial(self._settle, entry))
         if entry.error is not None:
             raise entry.error
 
+    def _settle(self, entry: Entry) -> None:
+        with self._disk:
+            if not entry.written and entry.error is None:
+                self._write()
+
     def write(self) -> None:
         """Write whatever waits."""
+        self.store.require_held()
+        self._scribe.call(self._write_now)
+
+    def _write_now(self) -> None:
         with self._disk:
             self._write()
         if self.failing is not None:
@@ -160,42 +183,64 @@ class Diary:
 
     def _write(self) -> Client:
         """Write whatever waits; the client as it was after the last of that."""
+        if self._interrupted is not None:
+            self._resume(self._interrupted)
         with self._brief:
             entries, client = list(self._queue), changed(self.client)
-            self._queue.clear()
         if entries:
             self._write_all(entries)
         return client
 
     def _write_all(self, entries: list[Entry]) -> None:
+        """Write what stands at the head of the queue, where it stays until it is written and its effects are seen.
+
+        Ctrl-C may come anywhere in between; whoever writes next goes on from there.
+        """
+        records = [record for entry in entries for record in entry.records]
+        shown = [entry.shown for entry in entries if entry.shown is not None]
+        self._interrupted = Interrupted(entries, last=self.store.last)
         try:
-            records = [record for entry in entries for record in entry.records]
-            shown = [entry.shown for entry in entries if entry.shown is not None]
             if records:
                 self.store.append(records, beside=self._logging(shown, records))
         except StateError as error:
-            self._fail(entries, error)
+            self._interrupted = None
+            self._fail(error)
             return
+        self._written(entries)
+
+    def _resume(self, interrupted: Interrupted) -> None:
+        """Go on where an interrupt ended the writing of some entries: what there is of them says how far it came."""
+        has_records = any(entry.records for entry in interrupted.entries)
+        if not has_records or self.store.look_again() > interrupted.last:
+            self._written(interrupted.entries)
+        self._interrupted = None
+
+    def _written(self, entries: list[Entry]) -> None:
         self.failing = None
-        with self._brief:
-            self._shown -= sum(each.arms.nbytes for each in shown)
         for entry in entries:
             entry.written = True
-            if not entry.performed:
+            if not (entry.performed or entry.is_over):
                 self._perform(entry)
+            entry.is_over = True
+        with self._brief:
+            while self._queue and self._queue[0].is_over:
+                first = self._queue.popleft()
+                self._shown -= 0 if first.shown is None else first.shown.arms.nbytes
+        self._interrupted = None
 
     def _logging(self, shown: list[Shown], records: list[Record]) -> Callable[[sqlite3.Connection], object] | None:
         """What is written into the log of decisions with records; None where there is no log."""
         return (lambda connection: self.log.write(connection, shown, records)) if self.log.is_there else None
 
-    def _fail(self, entries: list[Entry], error: StateError) -> None:
+    def _fail(self, error: StateError) -> None:
         with self._brief:
-            everything = [*entries, *self._queue]
+            everything = list(self._queue)
             # Somebody counts on what was answered: that, and all before it, stays in memory and is tried again.
             stay = max((place for place, entry in enumerate(everything, start=1) if entry.answered), default=0)
             self._queue = deque(everything[:stay])
+            kept = StateError(f"{error}; it happened all the same, and is tried again: do not repeat it")
             for entry in everything[:stay]:
-                entry.error, entry.answered = None if entry.answered else error, True
+                entry.error, entry.answered = None if entry.answered else kept, True
             owed = self._go_back(everything[stay:], error) if stay < len(everything) else ()
         self.failing = str(error)
         if owed:
@@ -222,6 +267,9 @@ class Diary:
 
     def note(self, name: str, value: bytes) -> None:
         """Note something beside the records."""
+        self._scribe.call(partial(self._note, name, value))
+
+    def _note(self, name: str, value: bytes) -> None:
         with self._disk:
             self.store.note(name, value)
 
@@ -250,3 +298,4 @@ class Diary:
             self.write()
         finally:
             self.store.close()
+            self._scribe.end()

@@ -40,6 +40,7 @@ class Housekeeping:
     def __init__(self, diary: Diary, *, name: str, closed: threading.Event, pause: float, forget_after: float) -> None:
         self.ages = Ages(diary.store.about(TIMES), waiting=diary.client.learner.pending)
         self.forgotten = 0
+        self.trouble: str | None = None  # why it does not do what it is for
         self._diary, self._name, self._closed = diary, name, closed
         self._pause, self._forget_after = pause, forget_after
         self._pauses = Pauses()  # between snapshots that cannot be stored
@@ -86,8 +87,13 @@ class Housekeeping:
                     self.forget_old()
                     if self.ages.is_due:
                         self._note_times()
+                self.trouble = None
             except StateError as error:
                 log.error("the state file could not be written", extra={"agent": self._name, "reason": str(error)})
+                self._closed.wait(1.0)
+            except Exception as error:  # of our own: what waits is still to be written, and is tried again
+                self.trouble = f"what an agent needs besides is not done ({type(error).__name__}: {error}); join again"
+                log.exception("housekeeping failed", extra={"agent": self._name})
                 self._closed.wait(1.0)
 
     def _compact_if_long(self) -> None:

@@ -34,6 +34,8 @@ LASTING = 5.0
 SOON = 2.0
 #: So many seconds are waited for the other side to answer at all.
 ANSWER = 20.0
+#: So many seconds the other side has to read what was sent before the end of a link.
+FAREWELL = 2.0
 #: A reason is cut to so many letters.
 MOST_REASON = 1000
 RAISE = "raise limits.message_bytes of the coordinator"
@@ -286,6 +288,8 @@ class Linking:
                     task.result()
                 if writing in done and not reading.done():
                     await call.done_writing()
+                    # To cancel it now would drop what the other side has not read, a `Leave` for example.
+                    await asyncio.wait({reading}, timeout=FAREWELL)
             finally:
                 reading.cancel()
                 writing.cancel()

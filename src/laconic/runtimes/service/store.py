@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -29,7 +29,11 @@ Role = Literal["agent", "coordinator"]
 ROLES: tuple[Role, ...] = ("agent", "coordinator")
 #: A snapshot is due when the records since the last one take more than this, and more than so many times what it takes:
 #: a sync leaves a record about as large as a snapshot, which is not to be written twice each time.
-LEAST_BYTES, MOST_RECORDS, TIMES_SNAPSHOT = 2**23, 4096, 4
+LEAST_BYTES, TIMES_SNAPSHOT = 2**23, 4
+#: Small records take longer to read again than their bytes: each counts as so many at least, against the snapshot once.
+RECORD_BYTES = 2**11
+#: What is left of the file of changes (-wal) once they are in the database.
+MOST_WAL = 2**24
 #: So many records are inserted by one statement; SQLite may have been built to take no more than 999 values.
 ROWS = 400
 #: No database has fewer bytes, but for one that nothing was written to.
@@ -102,6 +106,7 @@ class Store:
             raise StateError(f"{self.path} is empty; try the path under which a state file was made")
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
+        connection.execute(f"PRAGMA journal_size_limit={MOST_WAL}")
         if is_new:
             self._set_up(connection)
         elif version < FORMAT:
@@ -221,6 +226,16 @@ class Store:
         self._last += len(rows)
         self._bytes += sum(len(data) for _, data in rows)
 
+    def look_again(self) -> int:
+        """Find out what is there, after something that is no error of SQLite's interrupted; gives the last record."""
+        self._require_usable()
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+        with self.reading():
+            self._last = max(self._first, _number(self._connection, "SELECT max(number) FROM records"))
+            self._bytes = _number(self._connection, "SELECT sum(length(data)) FROM records")
+        return self._last
+
     def _insert(self, rows: list[tuple[int, bytes]]) -> None:
         """Insert rows by one statement: after each, a thread that computes elsewhere in this process may take over."""
         values = ", ".join(["(?, ?)"] * len(rows))
@@ -234,8 +249,8 @@ class Store:
     @property
     def is_long(self) -> bool:
         """Whether there is so much since the last snapshot that another one is due."""
-        many = self._last - self._first >= MOST_RECORDS
-        return many or self._bytes > max(LEAST_BYTES, TIMES_SNAPSHOT * self._snapshot_bytes)
+        is_many = (self._last - self._first) * RECORD_BYTES > max(LEAST_BYTES, self._snapshot_bytes)
+        return is_many or self._bytes > max(LEAST_BYTES, TIMES_SNAPSHOT * self._snapshot_bytes)
 
     def compact(self, snapshot: bytes, *, upto: int) -> None:
         """Let an encoded snapshot stand for all records up to a number."""
@@ -269,6 +284,10 @@ class Store:
             raise StateError(
                 f"{self.path} could not be written ({error}), and nothing of it was; {_cure(error)}"
             ) from error
+        except BaseException:  # as Ctrl-C: what comes next must not become part of this transaction
+            with suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
+            raise
 
     def _take_back(self, error: Exception) -> None:
         try:

@@ -1,0 +1,91 @@
+"""What no signal interrupts: Python raises Ctrl-C in the main thread, between any two steps, also where a lock is held.
+
+So the main thread does nothing that must not be cut in two: it has another thread do that, and waits by a plain lock.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class _Task(Generic[T]):
+    """A call, and what came of it."""
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        self._call, self._result, self._error = call, [], None  # type: tuple[Callable[[], T], list[T], Any]
+        self._over = threading.Lock()
+        self._over.acquire()
+
+    def run(self) -> None:
+        """Make the call."""
+        try:
+            self._result.append(self._call())
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._over.release()
+
+    def wait(self) -> T:
+        """What it gives, or the error that it raises, when it is over."""
+        self._over.acquire()
+        if self._error is not None:
+            raise self._error
+        return self._result[0]
+
+
+class Scribe:
+    """Makes calls of the main thread in a thread of its own, one after the other; those of others where they are."""
+
+    def __init__(self, name: str) -> None:
+        self._tasks: SimpleQueue[_Task[Any] | None] = SimpleQueue()
+        threading.Thread(target=self._run, name=f"{name}-scribe", daemon=True).start()
+
+    def call(self, what: Callable[[], T]) -> T:
+        """Make a call; it goes on to its end where an interrupt ends the waiting for it."""
+        if threading.current_thread() is not threading.main_thread():
+            return what()
+        task = _Task(what)
+        self._tasks.put(task)
+        return task.wait()
+
+    def end(self) -> None:
+        """Let go of the thread; nothing is called after this."""
+        self._tasks.put(None)
+
+    def _run(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            task.run()
+
+
+class Bell:
+    """Wakes those who wait for something to hold; a `threading.Condition` stays locked where Ctrl-C meets it."""
+
+    def __init__(self) -> None:
+        self._ears: dict[int, SimpleQueue[None]] = {}
+
+    def ring(self) -> None:
+        """Let those who wait look again."""
+        for ear in list(self._ears.values()):
+            ear.put(None)
+
+    def wait(self, holds: Callable[[], bool], *, until: float, look: float) -> bool:
+        """Wait until something holds, or a time of the monotonic clock; ``look`` again after so many seconds anyway."""
+        ear: SimpleQueue[None] = SimpleQueue()
+        self._ears[id(ear)] = ear
+        try:
+            while not holds():
+                left = until - time.monotonic()
+                if left <= 0:
+                    return False
+                with suppress(Empty):
+                    ear.get(timeout=min(left, look))
+            return True
+        finally:
+            self._ears.pop(id(ear), None)
