@@ -38,10 +38,16 @@ def log(n: int, *, dim: int = 2, seed: int = 0, distinct: int | None = None) -> 
 
 
 def referenced(
-    kernel: Kernel, data: Log, *, cuts: tuple[int, ...] = (), tolerance: float = 0.005, cap: int = 1500
+    kernel: Kernel,
+    data: Log,
+    *,
+    lam: float = np.inf,
+    cuts: tuple[int, ...] = (),
+    tolerance: float = 0.005,
+    cap: int = 1500,
 ) -> Reference:
-    """The reference of a log that came in these steps."""
-    empty = Reference(kernel=kernel, dim=data.X.shape[1], tolerance=tolerance, cap=cap)
+    """The reference of a log that came in these steps; λ limits what it may leave of a point, where it is given."""
+    empty = Reference(kernel=kernel, dim=data.X.shape[1], lam=lam, tolerance=tolerance, cap=cap)
     return empty.replayed(data.X, data.y, cuts=cuts or (len(data),))
 
 

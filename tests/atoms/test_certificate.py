@@ -6,9 +6,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.linalg import eigh
 
-from laconic.atoms import Recipe, Version, weights_of
+from laconic.atoms import Recipe, Reference, Version, weights_of
 from laconic.kernels import Gaussian, Kernel
-from tests.atoms.cases import KERNELS, Dense, built, log, referenced
+from tests.atoms.cases import KERNELS, Dense, Log, built, log, referenced
 
 CASES = [(name, n, distinct) for name in KERNELS for n, distinct in ((150, None), (200, 20))]
 SETTINGS = Recipe(share=1.0)
@@ -16,7 +16,7 @@ SETTINGS = Recipe(share=1.0)
 
 def case(name: str, n: int, distinct: int | None, *, dim: int = 2) -> tuple[Version, Dense]:
     data = log(n, dim=dim, distinct=distinct)
-    reference = referenced(KERNELS[name], data, cuts=(n // 3, n))
+    reference = referenced(KERNELS[name], data, lam=0.1, cuts=(n // 3, n))
     version = built(reference, settings=SETTINGS)
     return version, Dense.of(version, reference, data, lam=0.1)
 
@@ -51,7 +51,7 @@ def test_the_mean_is_the_nearest_in_the_span_of_atoms(name: str, n: int, distinc
 @pytest.mark.parametrize("name", KERNELS)
 def test_figures_of_the_reference_are_its_own(name: str) -> None:
     data = log(90, distinct=40)
-    reference = referenced(KERNELS[name], data)
+    reference = referenced(KERNELS[name], data, lam=0.1)
     certificate = built(reference).certificate
     eigenvalues = np.linalg.eigvalsh(reference.gram)
     assert certificate.d_eff == pytest.approx((eigenvalues / (eigenvalues + 0.1)).sum())
@@ -71,7 +71,7 @@ def nystrom_mean(kernel: Kernel, version: Version, X: np.ndarray, y: np.ndarray,
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_belief_has_the_exact_mean_but_for_rounding(name: str) -> None:
     data = log(150)
-    version = built(referenced(KERNELS[name], data), settings=SETTINGS)
+    version = built(referenced(KERNELS[name], data, lam=0.1), settings=SETTINGS)
     probes = np.random.default_rng(1).uniform(-1, 1, size=(40, 2))
     view = version.belief(kernel=KERNELS[name], lam=0.1).view(probes)
     exact = nystrom_mean(KERNELS[name], version, data.X, data.y, probes)
@@ -81,7 +81,7 @@ def test_the_belief_has_the_exact_mean_but_for_rounding(name: str) -> None:
 
 def test_a_finer_step_gives_the_exact_mean() -> None:
     data = log(150)
-    version = built(referenced(Gaussian(), data), settings=Recipe(step=1e-7, share=1.0))
+    version = built(referenced(Gaussian(), data, lam=0.1), settings=Recipe(step=1e-7, share=1.0))
     probes = np.random.default_rng(1).uniform(-1, 1, size=(40, 2))
     mean = version.belief(kernel=Gaussian(), lam=0.1).view(probes).mean
     np.testing.assert_allclose(mean, nystrom_mean(Gaussian(), version, data.X, data.y, probes), atol=1e-5)
@@ -91,7 +91,7 @@ def test_a_finer_step_gives_the_exact_mean() -> None:
 def test_the_variance_is_that_of_weighted_points(name: str) -> None:
     """(k − k_S(K_SS + λ diag(1/w))⁻¹k_S)/λ: an atom of weight w is an observation with noise λ/w."""
     kernel = KERNELS[name]
-    version = built(referenced(kernel, log(150, distinct=60)))
+    version = built(referenced(kernel, log(150, distinct=60), lam=0.1))
     probes = np.random.default_rng(1).uniform(-1, 1, size=(40, 2))
     K, k = kernel(version.atoms, version.atoms), kernel(version.atoms, probes)
     solved = np.linalg.solve(K + np.diag(0.1 / weights_of(version.weights)), k)
@@ -101,17 +101,37 @@ def test_the_variance_is_that_of_weighted_points(name: str) -> None:
 
 @settings(max_examples=40)
 @given(
-    st.sampled_from(sorted(KERNELS)), st.integers(2, 120), st.integers(1, 3), st.integers(0, 10**6), st.floats(0.05, 5)
+    st.sampled_from(sorted(KERNELS)),
+    st.integers(2, 120),
+    st.integers(1, 3),
+    st.integers(0, 10**6),
+    st.floats(0.01, 5),
 )
 def test_no_variance_is_smaller_or_larger_than_certified(name: str, n: int, dim: int, seed: int, lam: float) -> None:
     data = log(n, dim=dim, seed=seed, distinct=max(n // 2, 1))
-    reference = referenced(KERNELS[name], data, cuts=(1, n))
+    reference = referenced(KERNELS[name], data, lam=lam, cuts=(1, n))
     assume(reference.rank > 0)
+    assert_certified(reference, data, lam=lam, seed=seed)
+
+
+@pytest.mark.parametrize(("kernel", "lam", "times"), [(Gaussian(0.02), 2.0, 0.2), (5.0 * Gaussian(3.0), 0.02, 100.0)])
+def test_certificates_hold_where_lambda_limits_what_the_reference_leaves(
+    kernel: Kernel, lam: float, times: float
+) -> None:
+    data = log(120, dim=3)
+    reference, free = referenced(kernel, data, lam=lam), referenced(kernel, data)
+    np.testing.assert_allclose(reference.allowed(reference.prior), reference.tolerance * times * lam)
+    assert reference.rank != free.rank
+    assert_certified(reference, data, lam=lam, seed=0)
+
+
+def assert_certified(reference: Reference, data: Log, *, lam: float, seed: int) -> None:
+    """Variances at some probes are within the bounds of the certificate of those of all points."""
     version = built(reference, lam=lam, settings=Recipe(share=2.0))
-    probes = np.random.default_rng(seed).uniform(-1.5, 1.5, size=(20, dim))
+    probes = np.random.default_rng(seed).uniform(-1.5, 1.5, size=(20, data.X.shape[1]))
     dense = Dense.of(version, reference, data, lam=lam, probes=probes)
     variance = np.einsum("ij,ij->i", dense.probes, np.linalg.solve(dense.V, dense.probes.T).T)
-    seen = version.belief(kernel=KERNELS[name], lam=lam).view(probes).variance
+    seen = version.belief(kernel=reference.kernel, lam=lam).view(probes).variance
     certificate, margin = version.certificate, 1e-6 / lam
     assert (seen >= variance / (1 + max(certificate.e_hi, 0)) - margin).all()
     assert (seen <= variance / (1 + min(certificate.e_lo, 0)) * (1 + 1e-6) + margin).all()

@@ -26,7 +26,7 @@ def chain(*, seed: int = 0) -> list[Version]:
     """Versions of a growing log, each from the one before."""
     versions: list[Version] = []
     for last in (300, 330, 363, 500, 600):
-        reference = referenced(Gaussian(gamma=2.0), MANY, cuts=(*range(30, last, 30), last))
+        reference = referenced(Gaussian(gamma=2.0), MANY, lam=0.1, cuts=(*range(30, last, 30), last))
         previous = versions[-1] if versions else None
         versions.append(built(reference, previous=previous, seed=seed + last))
     return versions
@@ -92,7 +92,7 @@ def test_points_that_the_kernel_does_not_see_give_a_belief_without_coordinates()
 
 
 def test_a_kernel_of_low_rank_has_atoms_beyond_its_dictionary() -> None:
-    version = built(referenced(Polynomial(degree=2), log(500, dim=3)), settings=Recipe(kappa=1.01))
+    version = built(referenced(Polynomial(degree=2), log(500, dim=3), lam=0.1), settings=Recipe(kappa=1.01))
     assert version.spanning.sum() < len(version.atoms)
     assert len(version.mean) == version.spanning.sum()
     assert version.certificate.kappa < 1.2
@@ -101,7 +101,7 @@ def test_a_kernel_of_low_rank_has_atoms_beyond_its_dictionary() -> None:
 @pytest.mark.parametrize("name", ["gaussian", "polynomial"])
 def test_a_belief_on_atoms_keeps_no_gram_matrix_and_makes_the_same_one_again(name: str) -> None:
     kernel = KERNELS[name]
-    belief = built(referenced(kernel, log(500, dim=3))).belief(kernel=kernel, lam=0.1)
+    belief = built(referenced(kernel, log(500, dim=3), lam=0.1)).belief(kernel=kernel, lam=0.1)
     held = [value for value in vars(belief.statistics).values() if isinstance(value, np.ndarray)]
     assert held
     assert all(value.size < belief.width**2 for value in held)
@@ -111,7 +111,7 @@ def test_a_belief_on_atoms_keeps_no_gram_matrix_and_makes_the_same_one_again(nam
 
 
 def test_a_linear_kernel_has_no_more_atoms_in_its_dictionary_than_features() -> None:
-    version = built(referenced(Linear(), log(500, dim=3)))
+    version = built(referenced(Linear(), log(500, dim=3), lam=0.1))
     assert version.spanning.sum() == 3
     assert version.certificate.kappa < 1.2
 

@@ -32,7 +32,7 @@ def played(*, seed: int, noise: float, tail: int, lam: float = 0.1) -> tuple[Ver
     centres, coefficients = function(KERNEL, seed=seed)
     X = random.uniform(-1, 1, size=(150 + tail, 2))
     y = KERNEL(X, centres) @ coefficients + noise * random.standard_normal(len(X))
-    version = built(referenced(KERNEL, Log(X=X[:150], y=y[:150])), lam=lam, settings=Recipe(share=1.0))
+    version = built(referenced(KERNEL, Log(X=X[:150], y=y[:150]), lam=lam), lam=lam, settings=Recipe(share=1.0))
     belief = version.belief(kernel=KERNEL, lam=lam)
     own = Tail(belief)
     for x, reward in zip(X[150:], y[150:], strict=True):
@@ -62,7 +62,7 @@ def test_with_noise_the_values_lie_within_the_width(seed: int) -> None:
 @given(st.integers(1, 120), st.integers(0, 10**6), st.floats(0.01, 10))
 def test_the_information_is_no_less_than_that_of_all_points(n: int, seed: int, lam: float) -> None:
     data = log(n, seed=seed)
-    version = built(referenced(KERNEL, data, tolerance=0.05), lam=lam, settings=Recipe(share=1.0))
+    version = built(referenced(KERNEL, data, lam=lam, tolerance=0.05), lam=lam, settings=Recipe(share=1.0))
     exact = np.linalg.slogdet(np.eye(n) + KERNEL(data.X, data.X) / lam)[1]
     assert information(version.certificate, observations=n, lam=lam) >= exact - 1e-8
 

@@ -185,7 +185,17 @@ def test_lockstep_equals_loopback_where_atoms_come_down(
     algorithm = LaconicUCB(kernel, lam=0.1, alpha=0.3, delta=delta, ranges=2.0)
     one, other = both(algorithm, problem, clients=clients, rounds=rounds, seed=seed)
     assert_equal_runs(one, other)
-    assert len(one.versions) == len(other.versions)
+    assert one.versions == other.versions
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(1.0), Linear()], ids=["gaussian", "linear"])
+@pytest.mark.parametrize("problem", [Cosine(dim=2, arms=6), Catalogue(items=9, dim=2, arms=4)], ids=["fresh", "items"])
+def test_lockstep_holds_the_versions_of_atoms_that_loopback_holds(kernel: Any, problem: Any) -> None:
+    algorithm = LaconicUCB(kernel, lam=0.1, alpha=0.3, delta=0.5, ranges=2.0)
+    one, other = both(algorithm, problem, clients=4, rounds=60)
+    assert sum(version.atoms > 0 for version in one.versions) > 4  # more than one for a client
+    assert_equal_runs(one, other)
+    assert one.versions == other.versions
 
 
 @pytest.mark.parametrize(
