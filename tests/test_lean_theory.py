@@ -12,12 +12,12 @@ from laconic.arrays import Floats
 from laconic.atoms import Certificate, LeanTheory, Recipe, Version, weights_of
 from laconic.beliefs import ExactBelief
 from laconic.exploration import Told
-from laconic.kernels import Kernel
 from laconic.protocol.digests import Atoms, Digest
 from laconic.protocol.restoring import restore_client, snapshot_client
 from laconic.runtimes.network import Network
 from laconic.tail import News, Tail
 from laconic.testing import check_algorithm
+from tests.atoms.cases import function
 
 KERNEL, LAM, NOISE = Gaussian(gamma=1.0), 0.1, 0.3
 THEORY = Theory(S=1.0, R=NOISE, delta=0.1)
@@ -33,13 +33,6 @@ class Shown:
     mean: Floats
     deviation: Floats
     values: Floats
-
-
-def function(kernel: Kernel, *, seed: int) -> tuple[Floats, Floats]:
-    """Centres and coefficients of a function of norm 1."""
-    random = np.random.default_rng(seed)
-    centres, coefficients = random.uniform(-1, 1, size=(8, 2)), random.standard_normal(8)
-    return centres, coefficients / np.sqrt(coefficients @ kernel(centres, centres) @ coefficients)
 
 
 def played(algorithm: LaconicUCB, *, clients: int, rounds: int, seed: int) -> tuple[Network, list[Shown]]:

@@ -37,6 +37,13 @@ def log(n: int, *, dim: int = 2, seed: int = 0, distinct: int | None = None) -> 
     return Log(X=X, y=np.cos(3 * X.sum(axis=1)) + 0.1 * random.standard_normal(n))
 
 
+def function(kernel: Kernel, *, seed: int) -> tuple[Floats, Floats]:
+    """Centres and coefficients of a function of norm 1."""
+    random = np.random.default_rng(seed)
+    centres, coefficients = random.uniform(-1, 1, size=(8, 2)), random.standard_normal(8)
+    return centres, coefficients / np.sqrt(coefficients @ kernel(centres, centres) @ coefficients)
+
+
 def referenced(
     kernel: Kernel,
     data: Log,

@@ -12,18 +12,11 @@ from laconic.atoms import Recipe, Version, width
 from laconic.atoms.width import information, rounding
 from laconic.errors import InputError
 from laconic.exploration import Theory
-from laconic.kernels import Gaussian, Kernel
+from laconic.kernels import Gaussian
 from laconic.tail import NOTHING_NEW, Tail
-from tests.atoms.cases import Log, built, log, referenced
+from tests.atoms.cases import Log, built, function, log, referenced
 
 KERNEL = Gaussian(gamma=1.0)
-
-
-def function(kernel: Kernel, *, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Centres and coefficients of a function of norm 1."""
-    random = np.random.default_rng(seed)
-    centres, coefficients = random.uniform(-1, 1, size=(8, 2)), random.standard_normal(8)
-    return centres, coefficients / np.sqrt(coefficients @ kernel(centres, centres) @ coefficients)
 
 
 def played(*, seed: int, noise: float, tail: int, lam: float = 0.1) -> tuple[Version, Tail, np.ndarray, np.ndarray]:

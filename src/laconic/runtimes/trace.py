@@ -100,9 +100,8 @@ class Chances:
         """Note the chance of the choice of a step, counted from 0."""
         self.values[step], self.errors[step] = chance.value, chance.error
 
-    def note_shared(self, step: int, shares: Ints) -> None:
-        """Note that the choices of this step and those after it were among so many arms that tied."""
-        steps = slice(step, step + len(shares))
+    def note_shared(self, steps: slice | Ints, shares: Ints) -> None:
+        """Note that the choices of these steps, counted from 0, were each among so many arms that tied."""
         self.values[steps], self.errors[steps] = 1.0 / shares, 0.0
 
 

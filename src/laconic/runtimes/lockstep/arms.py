@@ -1,7 +1,8 @@
-"""The arms of a round: which of them are the same point, so that each point is scored once."""
+"""The arms of a round: which of them are the same point, so that each point is scored once, and which are picked."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from laconic.arrays import Bools, Floats, Ints
+from laconic.errors import InputError
+from laconic.exploration import tied_with_best
 from laconic.problems.base import Round
 
 #: An odd number whose multiples are spread over all 64 bits.
@@ -67,6 +70,38 @@ class Arms:
         """The arms that a client has, and where each of them is scored."""
         there = np.arange(self.arms.shape[1]) if self.mask is None else np.flatnonzero(self.mask[client])
         return there, there if self.scored is None else self.scored[client, there]
+
+
+def picked_by_index(
+    mean: Floats,
+    width: Floats,
+    *,
+    columns: Ints | None,
+    there: Bools | None,
+    tie: float,
+    draw: Callable[[int], np.random.Generator],
+    note: Callable[[Ints], None] | None,
+) -> Ints:
+    """The arm of each client, a row each: the largest index, ties broken by a draw of the client's own.
+
+    ``columns`` says in which column each arm is scored; None: each in its own. ``draw`` gives the draws of the client
+    in a row, and ``note`` is told of every client how many arms tie.
+    """
+    if columns is not None:  # equal arms have one score
+        rows = np.arange(len(mean))[:, None]
+        mean, width = mean[rows, columns], width[rows, columns]
+    tied = tied_with_best(mean, width, tie=tie, there=there)
+    picked: Ints = tied.argmax(axis=1)
+    best = np.count_nonzero(tied)
+    certain = best == len(tied) == 1  # one client and one best arm, so its index is a number
+    if not certain and not np.isfinite(mean + width).all():
+        raise InputError("the model's predictions overflow; rescale features and rewards to moderate sizes")
+    if note is not None:
+        note(tied.sum(axis=1))
+    for row in (tied.sum(axis=1) > 1).nonzero()[0] if best > len(tied) else ():
+        candidates = np.flatnonzero(tied[row])
+        picked[row] = candidates[draw(int(row)).integers(len(candidates))]
+    return picked
 
 
 def distinct_rows(rows: Floats, hashes: NDArray[np.uint64], *, at_most: int) -> tuple[Ints, Ints] | None:

@@ -125,6 +125,11 @@ class Prediction(NamedTuple):
     known: Callable[[int], Floats]  # of one client, what its tail takes from the covariance of the columns
 
 
+def not_known(row: int) -> Floats:
+    """Stands for `Prediction.known` where only arms that may win were looked at, which no exploration then asks for."""
+    raise AssertionError("an exploration that asks for covariances has all columns looked at")
+
+
 class NewPoints(NamedTuple):
     """Points that clients have just learnt the rewards of, one for each client."""
 

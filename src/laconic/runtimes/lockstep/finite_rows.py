@@ -7,7 +7,7 @@ from scipy.linalg import blas
 
 from laconic.arrays import Bools, Floats, Ints
 from laconic.beliefs import PRECISIONS
-from laconic.runtimes.lockstep.batch import Exploring, NewPoints, Prediction, Scores
+from laconic.runtimes.lockstep.batch import Exploring, NewPoints, Prediction, Scores, not_known
 
 #: Rows are folded into E when there are so many of them, and the first time not before this share of the rank.
 FOLD_FROM, FOLD_SHARE = 32, 0.25
@@ -87,7 +87,7 @@ class FiniteRows:
             start = stop
         signal[who, columns] = np.maximum(signal[who, columns] - np.einsum("mr,mr->m", V, P), 0.0)
         numbers = np.arange(len(mean))
-        return Prediction(mean, signal, explained=lambda column: P[at[numbers, column]], known=_not_known)
+        return Prediction(mean, signal, explained=lambda column: P[at[numbers, column]], known=not_known)
 
     def _explain(self, client: int, V: Floats, P: Floats) -> None:
         """p of each row of V, for one client, into the rows of P."""
@@ -120,10 +120,6 @@ class FiniteRows:
             self.folded[first : first + step] += part.transpose(0, 2, 1) @ part
         self.rows = np.zeros((self.clients, FOLD_FROM, self.rank))
         self._recent = 0
-
-
-def _not_known(row: int) -> Floats:
-    raise AssertionError("an exploration that asks for covariances has all columns looked at")
 
 
 def _candidates(scores: Scores, mean: Floats, total: Floats, exploring: Exploring) -> Bools:

@@ -14,7 +14,7 @@ from laconic.exploration import TIE
 from laconic.growing import GrowingRows, keys
 from laconic.linalg import DOUBLE, SINGLE, solve_lower
 from laconic.runtimes.lockstep.arms import Arms
-from laconic.runtimes.lockstep.batch import Exploring, Narrowed, Prediction
+from laconic.runtimes.lockstep.batch import Exploring, Narrowed, Prediction, not_known
 from laconic.runtimes.lockstep.continuing import continues, shortened_each
 from laconic.runtimes.lockstep.exact_rows import Some
 from laconic.runtimes.lockstep.shadow import Beyond, Bounds, Room, Shadow
@@ -274,7 +274,7 @@ class Screen:
         mean[there], signal[there] = found.mean, found.signal
         who = np.arange(last - first)
         return Prediction(
-            mean, signal, explained=lambda column: found.explained[scores.at[who, column]], known=_not_known
+            mean, signal, explained=lambda column: found.explained[scores.at[who, column]], known=not_known
         )
 
     def _missing(self, scores: Narrowed, prediction: Prediction, some: slice, exploring: Exploring) -> Bools:
@@ -291,7 +291,3 @@ class Screen:
             behind = index < best - ROUNDING * most
             doubtful = ((finished >= best - TIE * least) != (finished >= best - TIE * most)).any(axis=1, keepdims=True)
         return np.asarray(there & ~done & (~behind | (doubtful & (size > least))))
-
-
-def _not_known(row: int) -> Floats:
-    raise AssertionError("an exploration that asks for covariances has all columns looked at")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -16,14 +17,13 @@ from numpy.typing import NDArray
 
 from laconic.arrays import Floats, Ints
 from laconic.beliefs import Belief, ExactBelief, View
-from laconic.errors import InputError
-from laconic.exploration import UCB, Fixed, Greedy, tied_with_best
+from laconic.exploration import UCB, Fixed, Greedy
 from laconic.problems.base import Round
 from laconic.protocol.client import Client
 from laconic.protocol.plan import Plan
 from laconic.protocol.session import ClientState
 from laconic.randomness import Role, generator
-from laconic.runtimes.lockstep.arms import Arms
+from laconic.runtimes.lockstep.arms import Arms, picked_by_index
 from laconic.runtimes.lockstep.batch import Exploring
 from laconic.runtimes.lockstep.continuing import continues, shortened, shortened_each
 from laconic.runtimes.lockstep.exact_tail import ExactTail, ExactTails
@@ -212,23 +212,17 @@ class LoneFleet:
         return Bound(self._alpha, tie=self.plan.belief.precision.tie, there=there)
 
     def _pick(self, arms: Arms, mean: Floats, width: Floats, *, numbers: list[int], index: int) -> Ints:
-        """The arm of each client: the largest index, ties broken by a draw of the client's own."""
-        if arms.first_equal is not None:  # equal arms have one score
-            first = arms.first_equal[numbers]
-            mean, width = np.take_along_axis(mean, first, axis=1), np.take_along_axis(width, first, axis=1)
-        there = None if arms.mask is None else arms.mask[numbers]
-        if not np.isfinite(mean + width).all():
-            raise InputError("the model's predictions overflow; rescale features and rewards to moderate sizes")
-        tied = tied_with_best(mean, width, tie=self.plan.belief.precision.tie, there=there)
-        picked: Ints = tied.argmax(axis=1)
-        if self.recorder.chances is not None:
-            for number, shares in zip(numbers, tied.sum(axis=1), strict=True):
-                self.recorder.chances.note_shared(index * self.clients + number, np.array([shares]))
-        for row in np.flatnonzero(tied.sum(axis=1) > 1):
-            candidates = np.flatnonzero(tied[row])
-            draw = generator(self.seed, Role.TIES, numbers[row], index)
-            picked[row] = candidates[draw.integers(len(candidates))]
-        return picked
+        """The arm of each of these clients."""
+        chances, before = self.recorder.chances, index * self.clients
+        return picked_by_index(
+            mean,
+            width,
+            columns=None if arms.first_equal is None else arms.first_equal[numbers],
+            there=None if arms.mask is None else arms.mask[numbers],
+            tie=self.plan.belief.precision.tie,
+            draw=lambda row: generator(self.seed, Role.TIES, numbers[row], index),
+            note=None if chances is None else partial(chances.note_shared, before + np.array(numbers)),
+        )
 
     def _learn(self, number: int, client: Client, turn: Turn) -> None:
         """Let a client's tail learn, and the client itself when there is something to exchange."""

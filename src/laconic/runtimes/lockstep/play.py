@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from laconic.algorithms import Algorithm
 from laconic.arrays import Floats, Ints
 from laconic.beliefs import SMALL_FACTOR, Belief, ExactBelief
-from laconic.errors import InputError
-from laconic.exploration import UCB, Fixed, Greedy, choice_of, tied_with_best
+from laconic.exploration import UCB, Fixed, Greedy, choice_of
 from laconic.problems.base import Instance, Round
 from laconic.protocol.plan import Plan
 from laconic.protocol.wire import EXACT
 from laconic.randomness import Role, generator
 from laconic.runtimes import loopback
-from laconic.runtimes.lockstep.arms import Arms
+from laconic.runtimes.lockstep.arms import Arms, picked_by_index
 from laconic.runtimes.lockstep.batch import Exploring, Narrowed, NewPoints, Prediction, Scores, one_each
 from laconic.runtimes.lockstep.continuing import Known
 from laconic.runtimes.lockstep.exact_rows import ExactRows
@@ -175,25 +174,17 @@ class Fleet:
         return Exploring(np.reshape(alpha, (-1, 1)), there, all=every)
 
     def _pick(self, arms: Arms, mean: Floats, width: Floats, *, first: int, last: int, index: int) -> Ints:
-        """The arm of each client: the largest index, ties broken by a draw of the client's own."""
-        if arms.scored is not None:  # equal arms have one score
-            rows, columns = self._numbers[: last - first, None], arms.scored[first:last]
-            mean, width = mean[rows, columns], width[rows, columns]
-        there = None if arms.mask is None else arms.mask[first:last]
-        tied = tied_with_best(mean, width, tie=self.belief.precision.tie, there=there)
-        picked: Ints = tied.argmax(axis=1)
-        if self.recorder.chances is not None:
-            self.recorder.chances.note_shared(index * self.clients + first, tied.sum(axis=1))
-        best = np.count_nonzero(tied)
-        if best == len(tied) == 1:  # one client and one best arm, so its index is a number
-            return picked
-        if not np.isfinite(mean + width).all():
-            raise InputError("the model's predictions overflow; rescale features and rewards to moderate sizes")
-        for row in (tied.sum(axis=1) > 1).nonzero()[0] if best > len(tied) else ():
-            candidates = np.flatnonzero(tied[row])
-            draw = generator(self.seed, Role.TIES, first + int(row), index)
-            picked[row] = candidates[draw.integers(len(candidates))]
-        return picked
+        """The arm of each of clients ``first`` … ``last``."""
+        chances, before = self.recorder.chances, index * self.clients
+        return picked_by_index(
+            mean,
+            width,
+            columns=None if arms.scored is None else arms.scored[first:last],
+            there=None if arms.mask is None else arms.mask[first:last],
+            tie=self.belief.precision.tie,
+            draw=lambda row: generator(self.seed, Role.TIES, first + row, index),
+            note=None if chances is None else partial(chances.note_shared, slice(before + first, before + last)),
+        )
 
     def _explored(self, arms: Arms, seen: Sight, *, first: int, last: int, index: int) -> Ints:
         """The arm of each client as the plan's exploration chooses it, client by client."""
