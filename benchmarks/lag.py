@@ -12,9 +12,11 @@ import numpy as np
 
 from benchmarks.clock import timed
 from laconic.arrays import Floats, Ints
-from laconic.atoms import Fallback, Recipe, Reference, Version, build, packed
+from laconic.atoms import Fallback, Recipe, Reference, Version, build
 from laconic.beliefs import Belief, ExactBelief, View
 from laconic.kernels import Gaussian
+from laconic.protocol.digests.atoms import Edition
+from laconic.protocol.tight import least_size
 from laconic.tail import Tail
 
 HEADER = 24
@@ -235,13 +237,14 @@ class Simulation:
         player.version = digest
         new = digest.ids[~np.isin(digest.ids, held)]
         raw = 0 if self.setting.items else int((new < player.lacks_from).sum())  # points that it has go down as ids
-        return (
-            (len(new) - raw) * self.setting.dim
-            + 2 * raw
-            + -(-len(held) // 8)
-            + len(digest.weights)
-            + len(packed(digest.mean))
-        )
+        return (len(new) - raw) * self.setting.dim + 2 * raw + -(-len(held) // 8) + self._common(digest)
+
+    def _common(self, version: Version) -> int:
+        """Bytes of what everyone is sent of a version, weights and the mean in few bits; facts are in the header."""
+        edition = Edition(number=self.number, reference=self.reference, lam=self.setting.lam, outcome=version)
+        values, records = edition.common.values, edition.common.records
+        others = sum(array.nbytes for name, array in records.items() if name != "facts")
+        return sum(map(least_size, values.values())) + others
 
 
 def part(view: View, first: int, count: int) -> View:

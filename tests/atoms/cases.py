@@ -1,6 +1,8 @@
 """Small logs to build atoms from, and the same numbers by whole kernel matrices."""
 
 from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
 
 import numpy as np
 
@@ -55,7 +57,8 @@ def referenced(
 ) -> Reference:
     """The reference of a log that came in these steps; λ limits what it may leave of a point, where it is given."""
     empty = Reference(kernel=kernel, dim=data.X.shape[1], lam=lam, tolerance=tolerance, cap=cap)
-    return empty.replayed(data.X, data.y, cuts=cuts or (len(data),))
+    steps = pairwise((0, *(cuts or (len(data),))))
+    return reduce(lambda grown, step: grown.extended(data.X[slice(*step)], data.y[slice(*step)]), steps, empty)
 
 
 def built(

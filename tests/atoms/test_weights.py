@@ -1,11 +1,11 @@
-"""Weights in a byte, means in varints: there and back."""
+"""Weights in a byte, means in whole steps: there and back."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from laconic.atoms import coded, packed, quantised, unpacked, weights_of
+from laconic.atoms import coded, quantised, weights_of
 from laconic.errors import InputError
 
 
@@ -38,42 +38,6 @@ def test_weights_that_are_none_are_refused(weights: object) -> None:
 def test_codes_that_are_no_bytes_are_refused() -> None:
     with pytest.raises(InputError, match="bytes"):
         weights_of(np.array([1, 2]))
-
-
-whole_numbers = st.lists(st.one_of(st.integers(-100, 100), st.integers(-(2**63), 2**63 - 1)), max_size=40)
-
-
-def varint(number: int) -> bytes:
-    """The encoding of one whole number, a byte at a time."""
-    zigzag = 2 * number if number >= 0 else -2 * number - 1
-    written = bytearray()
-    while zigzag >= 128:
-        written.append(zigzag % 128 + 128)
-        zigzag //= 128
-    return bytes([*written, zigzag])
-
-
-@given(whole_numbers)
-def test_whole_numbers_are_packed_as_zigzag_varints_and_come_back(numbers: list[int]) -> None:
-    data = packed(np.array(numbers, dtype=np.int64))
-    assert data == b"".join(varint(number) for number in numbers)
-    assert unpacked(data, count=len(numbers)).tolist() == numbers
-
-
-@pytest.mark.parametrize(
-    ("data", "count"),
-    [
-        (b"\x00", 2),
-        (b"\x00\x00", 1),
-        (b"\x80", 0),
-        (b"\x00\x80", 1),
-        (b"\xff" * 10 + b"\x01", 1),
-        (b"\xff" * 9 + b"\x02", 1),
-    ],
-)
-def test_bytes_that_are_no_packed_mean_are_refused(data: bytes, count: int) -> None:
-    with pytest.raises(InputError, match="packed mean"):
-        unpacked(data, count=count)
 
 
 @given(st.lists(st.floats(-1e6, 1e6), max_size=20), st.floats(1e-3, 10))

@@ -9,7 +9,7 @@ but the one given.
 
 from laconic.atoms.belief import belief_of
 from laconic.atoms.certificate import Certificate
-from laconic.atoms.mean import packed, quantised, unpacked
+from laconic.atoms.mean import quantised
 from laconic.atoms.reference import Reference
 from laconic.atoms.settings import Recipe
 from laconic.atoms.version import Fallback, Reason, Version, build
@@ -27,9 +27,7 @@ __all__ = [
     "belief_of",
     "build",
     "coded",
-    "packed",
     "quantised",
-    "unpacked",
     "weights_of",
     "width",
 ]

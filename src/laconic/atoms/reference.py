@@ -56,8 +56,8 @@ def _empty() -> Floats:
 class Reference:
     """All points of a log in the coordinates of Q; a value, of which `extended` makes the next one.
 
-    Which points become pivots depends on how the log was cut into steps; ``cuts`` says how, so that `replayed` makes
-    the same reference, to the last bit, from the log alone.
+    Which points become pivots depends on how the log was cut into steps: the same steps make the same reference, to the
+    last bit.
     """
 
     kernel: Kernel
@@ -66,7 +66,7 @@ class Reference:
     tolerance: float = TOLERANCE
     cap: int = CAP
     spread: float = np.inf  # what tells alike points apart: ½‖φ(x) − φ(x')‖² of points and those nearest to them
-    cuts: tuple[int, ...] = ()
+    covered: int = 0  # how many observations of the log are in
     store: GrowingPoints = field(default_factory=lambda: GrowingPoints.empty(0))
     counts: Floats = field(default_factory=_empty)  # (n,) how often each distinct point was observed
     sums: Floats = field(default_factory=_empty)  # (n,) the sum of its rewards
@@ -92,11 +92,6 @@ class Reference:
     def distinct(self) -> int:
         """How many distinct points there are."""
         return len(self.counts)
-
-    @property
-    def covered(self) -> int:
-        """How many observations of the log are in."""
-        return self.cuts[-1] if self.cuts else 0
 
     @property
     def rank(self) -> int:
@@ -126,7 +121,6 @@ class Reference:
         X, y = self._checked(X, y)
         if len(X) == 0:
             return self
-        cuts = (*self.cuts, self.covered + len(X))
         points, counts, sums = collapsed(X, np.ones(len(X)), y)
         rows = self.store.rows_of(points) if self.distinct else np.full(len(points), -1, dtype=np.int64)
         known, fresh = rows >= 0, np.flatnonzero(rows < 0)
@@ -134,16 +128,7 @@ class Reference:
         for first in range(0, len(fresh), CHUNK_ROWS):
             part = fresh[first : first + CHUNK_ROWS]
             grown = grown._grown(points[part], counts[part], sums[part])
-        return replace(grown, cuts=cuts)
-
-    def replayed(self, X: Floats, y: Floats, *, cuts: tuple[int, ...]) -> Reference:
-        """The reference of a log that once grew in these steps."""
-        grown, first = Reference(self.kernel, self.dim, self.lam, self.tolerance, self.cap), 0
-        for last in cuts:
-            if not first < last <= len(X):
-                raise InputError(f"cuts must rise up to the {len(X)} observations of the log, got {last} after {first}")
-            grown, first = grown.extended(X[first:last], y[first:last]), last
-        return grown
+        return replace(grown, covered=self.covered + len(X))
 
     def embedded(self, X: Floats) -> Floats:
         """z of the rows of X, a row each."""

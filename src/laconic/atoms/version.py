@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -63,17 +63,6 @@ class Version:
     quantum: float
     certificate: Certificate
     covered: int
-    dropped: Bools = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))  # of the atoms of the version before
-
-    @property
-    def kept(self) -> int:
-        """How many atoms were in the version before."""
-        return int((~self.dropped).sum())
-
-    @property
-    def new(self) -> Floats:
-        """The atoms that were not in the version before."""
-        return self.atoms[self.kept :]
 
     def belief(self, *, kernel: Kernel, lam: float) -> FiniteBelief:
         """What a client makes of it."""
@@ -151,7 +140,7 @@ def _finished(
     """The version of these atoms: put in order, their dictionary, the exact mean and the certificate."""
     reference = whitened.reference
     rows, codes = rows[codes > 0], codes[codes > 0]
-    rows, codes, dropped = _ordered(rows, codes, previous)
+    rows, codes = _ordered(rows, codes, previous)
     points = reference.points[rows]
     joint, spanning = _joint(whitened, rows, points)
     whitened.lighten()  # of a bare one only numbers are asked from here on
@@ -175,7 +164,6 @@ def _finished(
         quantum=settings.quantum,
         certificate=certificate,
         covered=reference.covered,
-        dropped=dropped,
     )
 
 
@@ -194,10 +182,10 @@ def _lowered(codes: Codes, certificate: Certificate, *, settings: Recipe) -> Cod
     return np.where(codes > steps, codes - np.minimum(codes, steps), np.minimum(codes, 1)).astype(np.uint8)
 
 
-def _ordered(rows: Ints, codes: Codes, previous: Version | None) -> tuple[Ints, Codes, Bools]:
-    """Kept atoms in their old order, then new ones; and which of the old ones are gone."""
+def _ordered(rows: Ints, codes: Codes, previous: Version | None) -> tuple[Ints, Codes]:
+    """Kept atoms in their old order, then new ones."""
     if previous is None:
-        return rows, codes, np.zeros(0, dtype=np.bool_)
+        return rows, codes
     place = {int(row): j for j, row in enumerate(previous.ids)}
     order = np.argsort([place.get(int(row), len(place)) for row in rows], kind="stable")
-    return rows[order], codes[order], ~np.isin(previous.ids, rows)
+    return rows[order], codes[order]

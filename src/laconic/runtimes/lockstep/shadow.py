@@ -138,7 +138,6 @@ class Bounds:
         self.squares = np.zeros(self.shape)
         self.whole = np.zeros(self.shape, dtype=np.bool_)
         self.beyond = Beyond.none(self.shape)
-        self.solved = 0  # multiplications in solves
 
     def upper(self, clients: slice) -> tuple[Floats, Floats]:
         """μ of the arms of some clients, and an upper bound of σ²."""
@@ -277,7 +276,6 @@ class _Solves:
             new[np.arange(done, stop)[:, None] >= rows] = 0.0
         bounds.squares.ravel()[self.columns] += column_squares(new)
         bounds.whole.ravel()[self.columns] |= stop >= rows
-        bounds.solved += (stop**2 - done**2) * len(self.columns)
         self._done = stop
 
 
