@@ -66,7 +66,7 @@ def exact_algorithms(draw: st.DrawFn) -> Any:
     most_values=st.sampled_from([1, 24_000_000]),  # 1: bounds of as few clients as act at a time
     added_up_to=st.sampled_from([0.0, 0.25, 9.0]),  # bounds are made anew at every sync, sometimes, or never
     stages=st.sampled_from([2, 16]),
-    slack=st.sampled_from([0.0, 1.5]),
+    drifts=st.sampled_from([0.0, 1.5]),
 )
 def test_lazy_scores_choose_what_loopback_chooses(
     algorithm: Any,
@@ -77,9 +77,9 @@ def test_lazy_scores_choose_what_loopback_chooses(
     most_values: int,
     added_up_to: float,
     stages: int,
-    slack: float,
+    drifts: float,
 ) -> None:
-    with eager_to_be_lazy(MOST_VALUES=most_values, ADDED_UP_TO=added_up_to, STAGES=stages, SLACK=slack):
+    with eager_to_be_lazy(MOST_VALUES=most_values, ADDED_UP_TO=added_up_to, STAGES=stages, DRIFTS=drifts):
         assert_equal_runs(*both(algorithm, problem, clients=clients, rounds=rounds, seed=seed))
 
 

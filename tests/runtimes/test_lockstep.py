@@ -233,14 +233,14 @@ def test_long_tails_fold_and_collapse_without_changing_a_choice() -> None:
     clients=st.integers(1, 4),
     rounds=st.integers(1, 10),
     fold_from=st.sampled_from([1, 2, 5, 32]),
-    most_features=st.sampled_from([1, 8_000_000]),  # 1: a batch holds one client
+    batch_entries=st.sampled_from([1, 8_000_000]),  # 1: a batch holds one client
     seed=st.integers(0, 9),
 )
 def test_arms_that_are_dropped_and_rows_that_are_folded_change_no_choice(
-    algorithm: Any, problem: Any, clients: int, rounds: int, fold_from: int, most_features: int, seed: int
+    algorithm: Any, problem: Any, clients: int, rounds: int, fold_from: int, batch_entries: int, seed: int
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scores_, "MOST_FEATURES", most_features)
+        patch.setattr(scores_, "BATCH_ENTRIES", batch_entries)
         patch.setattr(finite_rows, "DROP_FROM", 0)
         patch.setattr(finite_rows, "FOLD_FROM", fold_from)
         patch.setattr(finite_rows, "FOLD_SHARE", 0.0)

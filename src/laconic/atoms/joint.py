@@ -27,7 +27,7 @@ from laconic.atoms.whitened import Whitened
 from laconic.linalg import lower_cholesky, lower_product, product_with_lower, ridged, solve_identity, solve_lower
 
 #: What Q leaves of an atom is kept down to this part of the largest k(x, x); less is rounding.
-ROUNDING = 1e-13
+ATOM_ROUNDING = 1e-13
 #: Sums over all points may be wrong by this part of λ; a certificate travels with eleven bits.
 NEGLIGIBLE = 1e-7
 EPS = float(np.finfo(np.float64).eps)
@@ -77,7 +77,7 @@ def _bases(whitened: Whitened, rows: Ints, *, K: Floats) -> tuple[Floats, Floats
     """The atoms in the joint coordinates, L, and L⁻¹b; what it takes to find them is let go."""
     reference = whitened.reference
     Z = reference.coordinates.take(rows)
-    E, pivots = _beyond(K, Z, tolerance=ROUNDING * float(reference.prior.max(initial=0.0)))
+    E, pivots = _beyond(K, Z, tolerance=ATOM_ROUNDING * float(reference.prior.max(initial=0.0)))
     cross, gram, moment = _statistics(reference, rows[pivots], Z=Z[pivots], root=E[pivots], lam=whitened.lam)
     root = _bordered(whitened.root, cross, ridged(gram, whitened.lam))
     atoms = np.concatenate([Z, E], axis=1, out=apart(len(Z), Z.shape[1] + E.shape[1]))

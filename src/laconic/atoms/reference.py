@@ -41,7 +41,7 @@ NEAREST = 0.25
 #: What tells points apart is looked at in the first of them: so many, and no fewer.
 SAMPLE, LEAST_SAMPLE = 64, 8
 #: Less than this part of k(x, x) is rounding.
-ROUNDING = 1e-9
+RESIDUAL_ROUNDING = 1e-9
 #: Q has at most so many points.
 CAP = 1500
 #: New points are taken in this many at a time, which bounds the memory and the work of choosing pivots among them.
@@ -114,7 +114,7 @@ class Reference:
         if np.isfinite(self.lam):
             apart = max(apart, LEAST_RIDGES * self.lam)
         most = min(apart, RIDGES * self.lam)
-        return np.maximum(self.tolerance * np.minimum(prior, most), ROUNDING * prior)
+        return np.maximum(self.tolerance * np.minimum(prior, most), RESIDUAL_ROUNDING * prior)
 
     def extended(self, X: Floats, y: Floats) -> Reference:
         """The reference of the log with these observations at its end."""

@@ -20,7 +20,7 @@ from laconic.protocol.phases import ShareData
 from laconic.protocol.plan import Plan
 from laconic.runtimes.asking import stand_in
 from laconic.runtimes.lockstep.lazy import MOST_VALUES
-from laconic.runtimes.lockstep.scores import MOST_FEATURES
+from laconic.runtimes.lockstep.scores import BATCH_ENTRIES
 from laconic.runtimes.memory_limits import machine_memory
 from laconic.runtimes.returning import points_to_choose_from
 from laconic.tail import News
@@ -144,7 +144,7 @@ def _factor(plan: Plan, points: int) -> int:
 def _scores(plan: Plan, points: int, columns: int) -> int:
     """Kernel values of so many arms and their solves, of as many arms at a time as lockstep has."""
     if _is_single(plan) or type(plan.exploration) not in (UCB, Greedy):
-        return min(points * columns, MOST_FEATURES) * WHOLE_VALUE
+        return min(points * columns, BATCH_ENTRIES) * WHOLE_VALUE
     return min(points * columns, MOST_VALUES) * LAZY_VALUE
 
 

@@ -12,6 +12,11 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from laconic.arrays import Bools, Floats, Ints
+from laconic.beliefs import PRECISIONS
+
+#: Rounding moves an index by less than this, relative to the largest, by the precision of features. An arm of which a
+#: bound is known is left out only if that is so much below the best.
+INDEX_ROUNDING = {name: 10.0 * precision.tie for name, precision in PRECISIONS.items()}
 
 
 def one_each(values: Floats, column: Ints) -> Floats:

@@ -6,15 +6,12 @@ import numpy as np
 from scipy.linalg import blas
 
 from laconic.arrays import Bools, Floats, Ints
-from laconic.beliefs import PRECISIONS
-from laconic.runtimes.lockstep.batch import Exploring, NewPoints, Prediction, Scores, not_known
+from laconic.runtimes.lockstep.batch import INDEX_ROUNDING, Exploring, NewPoints, Prediction, Scores, not_known
 
 #: Rows are folded into E when there are so many of them, and the first time not before this share of the rank.
 FOLD_FROM, FOLD_SHARE = 32, 0.25
 #: Arms that cannot win are dropped where those that remain take this many multiplications each.
 DROP_FROM = 20_000
-#: Rounding may move an index by this much, relative to the largest, by the precision of features.
-ROUNDING = {name: 10.0 * precision.tie for name, precision in PRECISIONS.items()}
 #: Rows of so many entries are folded in one product.
 FOLD_ENTRIES = 8_000_000
 
@@ -129,6 +126,6 @@ def _candidates(scores: Scores, mean: Floats, total: Floats, exploring: Explorin
     if exploring.there is not None:
         lower = np.where(exploring.there, lower, -np.inf)
     best = lower.max(axis=1, keepdims=True)
-    rounding = ROUNDING[scores.features.dtype.name]
+    rounding = INDEX_ROUNDING[scores.features.dtype.name]
     candidates = mean + width >= best - rounding * (np.abs(mean) + width).max(axis=1, keepdims=True)
     return np.asarray(candidates if exploring.there is None else candidates & exploring.there)

@@ -14,7 +14,7 @@ from laconic.exploration import TIE
 from laconic.growing import GrowingRows, keys
 from laconic.linalg import DOUBLE, SINGLE, solve_lower
 from laconic.runtimes.lockstep.arms import Arms
-from laconic.runtimes.lockstep.batch import Exploring, Narrowed, Prediction, not_known
+from laconic.runtimes.lockstep.batch import INDEX_ROUNDING, Exploring, Narrowed, Prediction, not_known
 from laconic.runtimes.lockstep.continuing import continues, shortened_each
 from laconic.runtimes.lockstep.exact_rows import Some
 from laconic.runtimes.lockstep.shadow import Beyond, Bounds, Room, Shadow
@@ -23,15 +23,13 @@ from laconic.runtimes.lockstep.shadow import Beyond, Bounds, Room, Shadow
 LAZY_FROM = 384
 #: Kernel values of arms in single precision are at most this many at a time.
 MOST_VALUES = 24_000_000
-#: Rounding in double precision may move an index by this much, relative to the largest.
-ROUNDING = 1e-9
 #: Points that a sync adds are solved for, up to this share of the arms that wait; for more, bounds are made anew.
 ADDED_UP_TO = 0.25
 
 #: Arms are looked at that come this close to the best, in units of how far syncs within the last round moved means
 #: by its end. With less, more arms overtake that were not looked at, and one by itself costs what twenty cost among
 #: others.
-SLACK = 2.0
+DRIFTS = 2.0
 #: So many times as close they are solved in single precision: an arm is then seen to overtake only where it does.
 WIDER = 2.25
 
@@ -87,7 +85,7 @@ class Lazy:
             return None
         last = min(max(last, first + most_clients(belief, self._arms)), len(self._arms.arms))
         bounds = Bounds(self._shadow, self._arms.arms[first:last], room=self._room)
-        slack = SLACK * self._moved * drift(last - first)
+        slack = DRIFTS * self._moved * drift(last - first)
         return screened(bounds, tails, exploring(first, last), first=first, slack=slack)
 
 
@@ -288,6 +286,6 @@ class Screen:
         least = np.where(done & there, size, 0.0).max(axis=1, keepdims=True)
         most = np.where(there, size, 0.0).max(axis=1, keepdims=True)
         with np.errstate(invalid="ignore"):
-            behind = index < best - ROUNDING * most
+            behind = index < best - INDEX_ROUNDING["float64"] * most
             doubtful = ((finished >= best - TIE * least) != (finished >= best - TIE * most)).any(axis=1, keepdims=True)
         return np.asarray(there & ~done & (~behind | (doubtful & (size > least))))

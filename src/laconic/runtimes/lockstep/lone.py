@@ -31,7 +31,7 @@ from laconic.runtimes.lockstep.exact_tail import turn as turn_exact
 from laconic.runtimes.lockstep.lazy import most_clients, pays, screened
 from laconic.runtimes.lockstep.lines import AtHand, Line, Lines
 from laconic.runtimes.lockstep.lone_tails import Bound, LateTail, QuickTail, Seen, Sighted, replayed, scored
-from laconic.runtimes.lockstep.scores import MOST_FEATURES
+from laconic.runtimes.lockstep.scores import BATCH_ENTRIES
 from laconic.runtimes.lockstep.shadow import Bounds
 from laconic.runtimes.lockstep.sights import Look, Sight, Sights
 from laconic.runtimes.network import Network
@@ -351,7 +351,7 @@ class RoundViews:
         """Score this client and those after it that have the same leader, as many as memory allows."""
         leader = self._leaders[number]
         waiting = [each for each in self._beliefs if each >= number and self._leaders[each] is leader]
-        most = max(MOST_FEATURES // (max(leader.width, 32) * self._round.arms.shape[1]), 1)
+        most = max(BATCH_ENTRIES // (max(leader.width, 32) * self._round.arms.shape[1]), 1)
         sets = [(each, self.arms(each)) for each in waiting[:most]]
         view = leader.view(np.concatenate([arms for _, arms in sets]))
         stops = np.cumsum([len(arms) for _, arms in sets])

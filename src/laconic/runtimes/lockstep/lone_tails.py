@@ -11,13 +11,12 @@ from laconic.arrays import Bools, Floats
 from laconic.beliefs import Belief, View
 from laconic.growing import GrowingRows
 from laconic.linalg import lower_cholesky, ridged, solve_lower
+from laconic.runtimes.lockstep.batch import INDEX_ROUNDING
 from laconic.runtimes.lockstep.sights import Look, Sight, Sighting, Sights
 from laconic.tail import NOTHING_NEW, News, Tail, and_one
 
 #: Rows become as many as there are coordinates when there are twice as many and some more.
 SPARE_ROWS = 32
-#: An arm is left at a bound only if that is this much below the best, relative to the largest: rounding moves less.
-ROUNDING = 1e-9
 
 
 class Seen(NamedTuple):
@@ -203,7 +202,7 @@ class Bound(NamedTuple):
         some, sizes, there = mean, size, True if self.there is None else self.there
         if self.there is not None:
             some, sizes = np.where(there, mean, -np.inf), np.where(there, size, 0.0)
-        margin = (self.tie + ROUNDING) * (size + width).max(axis=1, keepdims=True)
+        margin = (self.tie + INDEX_ROUNDING["float64"]) * (size + width).max(axis=1, keepdims=True)
         wins = (mean + width >= some.max(axis=1, keepdims=True) - margin) & there
         largest = (size + width >= sizes.max(axis=1, keepdims=True) - margin) & there
         return np.asarray((wins | largest) & (np.count_nonzero(wins, axis=1, keepdims=True) > 1))

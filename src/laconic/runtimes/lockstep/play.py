@@ -28,7 +28,7 @@ from laconic.runtimes.lockstep.lazy import Lazy
 from laconic.runtimes.lockstep.lone import LoneFleet
 from laconic.runtimes.lockstep.members import Members
 from laconic.runtimes.lockstep.scores import RoundScores, arranged
-from laconic.runtimes.lockstep.sight import Sight
+from laconic.runtimes.lockstep.showing import Showing
 from laconic.runtimes.lockstep.sync import Postmaster
 from laconic.runtimes.lockstep.tails import Tails
 from laconic.runtimes.meeting import met
@@ -115,8 +115,8 @@ class Fleet:
             picked = self._pick(arms, prediction.mean, width, first=first, last=last, index=index)
         else:
             assert isinstance(batch, Scores)  # who does not choose by the largest index has all arms scored
-            seen = Sight(self.belief, batch, prediction, width=width, alpha=exploring.alpha)
-            picked = self._explored(arms, seen, first=first, last=last, index=index)
+            showing = Showing(self.belief, batch, prediction, width=width, alpha=exploring.alpha)
+            picked = self._explored(arms, showing, first=first, last=last, index=index)
         column = picked if arms.scored is None else arms.scored[self._numbers[first:last], picked]
         points, rewards = None, one_each(round_.rewards[first:last], picked)
         if self._rounds:
@@ -186,12 +186,12 @@ class Fleet:
             note=None if chances is None else partial(chances.note_shared, slice(before + first, before + last)),
         )
 
-    def _explored(self, arms: Arms, seen: Sight, *, first: int, last: int, index: int) -> Ints:
+    def _explored(self, arms: Arms, showing: Showing, *, first: int, last: int, index: int) -> Ints:
         """The arm of each client as the plan's exploration chooses it, client by client."""
         picked = np.zeros(last - first, dtype=np.int64)
         for row, client in enumerate(range(first, last)):
             there, columns = arms.columns(client)
-            shown = seen.shown(row, columns, address=(self.seed, client, index))
+            shown = showing.shown(row, columns, address=(self.seed, client, index))
             choice = choice_of(self.plan.exploration, shown)
             picked[row] = there[choice.arm]
             if self.recorder.chances is not None:

@@ -9,8 +9,8 @@ from laconic.runtimes.lockstep.arms import Arms
 from laconic.runtimes.lockstep.batch import Scores
 from laconic.runtimes.lockstep.continuing import continued, continues
 
-#: A batch of scores has at most about this many features, so that memory does not grow with the number of clients.
-MOST_FEATURES = 8_000_000
+#: Features in a batch of scores have at most about so many entries, so that memory does not grow with the clients.
+BATCH_ENTRIES = 8_000_000
 
 
 class RoundScores:
@@ -27,7 +27,7 @@ class RoundScores:
     def widest(self, belief: Belief, *, tail: int = 0) -> int:
         """How many clients, with so many rows in their tails, a batch may hold."""
         size = belief.factor.size if isinstance(belief, ExactBelief) else belief.rank or 0
-        return max(1, MOST_FEATURES // (max(size, tail, 32) * int(self.arms.arms.shape[1])))
+        return max(1, BATCH_ENTRIES // (max(size, tail, 32) * int(self.arms.arms.shape[1])))
 
     def of(self, belief: Belief, first: int, last: int) -> Scores:
         """The scores of clients ``first`` … ``last`` under a belief; what was computed is used while it holds."""

@@ -24,7 +24,7 @@ from laconic.linalg import (
 #: A matrix that saves little is kept up to this many rows.
 MOST_KEPT = 768
 #: Variances under a dictionary of this size or more are bounded first.
-LAZY_FROM = 64
+BOUNDED_FROM = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +149,7 @@ class Folded:
         F = lower_product(_missing(known, lam=belief.lam), root)
         del known, root
         first = len(F) // (4 if kept is not None else 8)  # where memory is dear, half as many do nearly as well
-        top = F[:first, :first].copy() if len(F) >= LAZY_FROM else None
+        top = F[:first, :first].copy() if len(F) >= BOUNDED_FROM else None
         if kept is not None:
             return cls(belief, None, embedding, F=set_apart(F), top=top, mean=mean, P=kept)
         factor, F = paired(belief.factor, F)

@@ -15,7 +15,7 @@ from laconic.tail import with_diagonal
 
 
 @dataclass(frozen=True, eq=False)
-class Sight:
+class Showing:
     """The scores of some clients' columns, with their tails."""
 
     belief: Belief
