@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from laconic import Cosine, Gaussian, InputError, LaconicUCB, compare, grid, run
-from laconic.algorithms import _least_budget
+from laconic.budget import least_budget
 from laconic.protocol.restoring import restore_client, snapshot_client
 from laconic.runtimes.needs import memory_needed
 from laconic.runtimes.network import Network
@@ -153,7 +153,7 @@ def test_a_budget_below_what_new_points_take_on_their_way_up_is_said_with_the_fi
 def test_a_budget_that_is_warned_of_is_exceeded_by_uploads_alone_at_some_time_and_the_least_is_not(rounds: int) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        least = _least_budget(Growth(), dim=5)
+        least = least_budget(Growth(), dim=5)
         played = run(
             LaconicUCB(Gaussian(0.5), lam=0.1, alpha=0.1, budget=3000), Cosine(dim=5), clients=3, rounds=rounds
         )

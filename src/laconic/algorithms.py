@@ -14,17 +14,16 @@
 
 from __future__ import annotations
 
-import inspect
-import math
 import warnings
-from dataclasses import MISSING, dataclass, field, fields, replace
-from functools import wraps
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 
+from laconic.arguments import pointing_to_kernels
 from laconic.atoms import LeanTheory, Recipe
 from laconic.beliefs import BlankEmbedding, ExactBelief, FiniteBelief, LinearEmbedding, NystromEmbedding
+from laconic.budget import LEAST_BUDGET, least_budget
 from laconic.checks import (
     instead,
     is_grid,
@@ -48,23 +47,18 @@ from laconic.exploration import (
     Theory,
     require_exploration,
 )
-from laconic.kernels import Gaussian, KernelLike, Matern, Polynomial, RationalQuadratic, as_kernel
+from laconic.kernels import Gaussian, KernelLike, as_kernel
 from laconic.protocol.digests import AllPoints, Atoms, Digest
 from laconic.protocol.phases import AgreeOnDictionary, ShareData, ShareStatistics
 from laconic.protocol.phases.statistics import StatisticsWire
 from laconic.protocol.plan import Plan
 from laconic.protocol.wire import Int8Wire, Wire, as_wire
-from laconic.triggers import BURN_IN, Always, BudgetedVariance, Determinant, Never, ScaledVariance, Variance
+from laconic.triggers import Always, BudgetedVariance, Determinant, Never, ScaledVariance, Variance
 from laconic.uploads import Growth, UploadRule
 
 Alpha = float | Theory
 PRECISIONS = ("float64", "float32")
 STATISTICS_WIRES = ("paper", "compact")
-#: A reward goes up in so many bytes, and a point that is known already in one more at least.
-REWARD_BYTES = 2
-#: An upload takes so many beside what it carries.
-FRAME_BYTES = 11
-LEAST_BUDGET = 1000 * (1 + REWARD_BYTES)
 #: What a belief's factor is kept and solved in; float32 halves memory and costs digits.
 Precision = Literal["float64", "float32"]
 
@@ -448,7 +442,7 @@ class LaconicUCB:
 
     def _budgeted(self, budget: float, *, dim: int) -> BudgetedVariance:
         """The trigger of a client with a budget; says so where uploads alone take more than that."""
-        least = _least_budget(self.upload, dim=dim)
+        least = least_budget(self.upload, dim=dim)
         if budget < least:
             warnings.warn(
                 f"budget={budget:,g} is less than the {least:,} bytes for 1,000 interactions in which new points of "
@@ -456,20 +450,6 @@ class LaconicUCB:
                 stacklevel=1,  # one place, so that it is said once however often a plan is made
             )
         return BudgetedVariance(self.delta, budget=budget)
-
-
-def _least_budget(upload: UploadRule, *, dim: int) -> int:
-    """The least budget that uploads of new points by themselves never exceed, in a client's first 1,000 interactions.
-
-    Early uploads are of few points, and cost most beside these; but early interactions are also allowed more.
-    """
-    spent, unsent, least = 0, 0, 0.0
-    for own in range(1, 1001):
-        unsent += 1
-        if upload.due(unsent=unsent, own=own):
-            spent, unsent = spent + FRAME_BYTES + unsent * (dim + REWARD_BYTES), 0
-            least = max(least, 1000 * spent / max(own, math.sqrt(BURN_IN * own)))
-    return math.ceil(max(least, 1000 * (dim + REWARD_BYTES)))
 
 
 def _scaled(digest: Digest, *, reward: float) -> Digest:
@@ -581,42 +561,5 @@ def require_algorithm(candidate: object) -> Algorithm:
     return candidate
 
 
-#: Parameters of kernels that are often given to algorithms, and a kernel that has each.
-OF_KERNELS = {
-    parameter: kind.__name__
-    for kind in (RationalQuadratic, Polynomial, Matern, Gaussian)
-    for parameter in kind.__dataclass_fields__
-}
-
-
-def _pointing_to_kernels(kind: Any) -> None:
-    """Let a class say whose parameter it is when it is given one of a kernel."""
-    made, own = kind.__init__, kind.__dataclass_fields__
-
-    @wraps(made)
-    def explaining(self: Any, *values: Any, **given: Any) -> None:
-        for name in OF_KERNELS.keys() & given.keys() - own.keys():
-            raise InputError(_whose(kind.__name__, name, given[name], has_kernel="kernel" in own))
-        made(self, *values, **given)
-
-    explaining.__signature__ = _with_made_defaults(kind)  # type: ignore[attr-defined]  # help() looks for it
-    kind.__init__ = explaining
-
-
-def _with_made_defaults(kind: Any) -> inspect.Signature:
-    """The signature of ``__init__`` with the defaults that are made for every value in place of their makers."""
-    signature = inspect.signature(kind.__init__)
-    made = {each.name: each.default_factory() for each in fields(kind) if each.default_factory is not MISSING}
-    shown = [each.replace(default=made.get(each.name, each.default)) for each in signature.parameters.values()]
-    return signature.replace(parameters=shown)
-
-
-def _whose(algorithm: str, name: str, value: object, *, has_kernel: bool) -> str:
-    if not has_kernel:
-        return f"{algorithm} has no kernel, and so no {name}; try it without, or DisKernelUCB"
-    kernel = f"{OF_KERNELS[name]}({name}={seen(value)})"
-    return f"{algorithm} has no parameter {name}: it is its kernel's; try {algorithm}({kernel})"
-
-
 for _kind in (DisKernelUCB, OneKernelUCB, NKernelUCB, DisLinUCB, ApproxDisKernelUCB, LaconicUCB, AskServer, Random):
-    _pointing_to_kernels(_kind)
+    pointing_to_kernels(_kind)

@@ -12,7 +12,8 @@ from functools import cache
 from typing import Any
 
 from laconic import kernels, registry
-from laconic.algorithms import OF_KERNELS, Algorithm, require_algorithm
+from laconic.algorithms import Algorithm, require_algorithm
+from laconic.arguments import OF_KERNELS
 from laconic.atoms import Recipe
 from laconic.canonical import bare, known_parts, parts
 from laconic.checks import require_one_of, seen
