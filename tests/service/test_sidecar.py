@@ -24,7 +24,7 @@ import pytest
 from laconic import Agent, EpsilonFloor, Gaussian, LaconicUCB
 from laconic.cli.agent_file import read_agent
 from laconic.errors import InputError, LinkError
-from laconic.runtimes.service.sidecar import MOST_WAITING, VERBS, Sidecar, openapi
+from laconic.runtimes.service.sidecar import VERBS, Sidecar, Waits, openapi
 from tests.service.settling import until
 
 ROOT = Path(__file__).parent.parent.parent
@@ -126,20 +126,41 @@ def test_an_id_that_its_agent_never_gave_is_refused_also_with_a_point(tmp_path: 
         assert there.agent.status().observations == 0
 
 
-def test_choosing_and_status_wait_behind_nobody_who_waits_for_the_disk_or_the_coordinator(tmp_path: Path) -> None:
-    with sidecar(tmp_path) as there, ThreadPoolExecutor(MOST_WAITING) as clients:
-        ids = [ask(there, "/choose", {"arms": ARMS})[1]["id"] for _ in range(MOST_WAITING - 4)]
+def test_choosing_and_status_wait_behind_nobody_who_waits_for_the_disk(tmp_path: Path) -> None:
+    most = Waits.FOR_DISK.value.most
+    with sidecar(tmp_path) as there, ThreadPoolExecutor(most) as clients:
+        ids = [ask(there, "/choose", {"arms": ARMS})[1]["id"] for _ in range(most)]
         with there.agent._diary._disk:  # a disk that takes long
-            flushes = [clients.submit(ask, there, "/flush", {"timeout": 0.1}) for _ in range(4)]
             rewards = [clients.submit(ask, there, "/observe", {"id": each, "reward": 1.0}) for each in ids]
-            until(lambda: there._waiting == MOST_WAITING)
+            until(lambda: there._waiting[Waits.FOR_DISK] == most)
             assert ask(there, "/choose", {"arms": ARMS})[0] == 200
             assert ask(there, "/status")[0] == 200
             code, answer = ask(there, "/learn", {"points": ARMS, "rewards": [1, 2, 3]})
-            assert (code, "try again later" in answer["error"]) == (503, True)
+            assert (code, answer["error"]) == (503, "64 requests wait for the disk; try again later")
         assert {each.result()[0] for each in rewards} == {200}
-        assert {each.result()[0] for each in flushes} == {504}
-        assert ask(there, "/status")[1]["observations"] == len(ids)
+        assert ask(there, "/status")[1]["observations"] == most
+
+
+def test_rewards_are_taken_while_as_many_flushes_as_may_wait_for_a_coordinator_that_is_away(tmp_path: Path) -> None:
+    most = Waits.FOR_COORDINATOR.value.most
+    with (
+        lonely(tmp_path) as agent,
+        ThreadPoolExecutor(most) as clients,
+        Sidecar(agent, listen="127.0.0.1:0") as there,
+    ):
+        late = [clients.submit(ask, there, "/flush", {"timeout": 300.0}) for _ in range(most - 1)]
+        until(lambda: there._waiting[Waits.FOR_COORDINATOR] == most - 1)
+        # Its time begins at once, not when another's is over.
+        assert ask(there, "/flush", {"timeout": 0.1})[0] == 504
+        late.append(clients.submit(ask, there, "/flush", {"timeout": 300.0}))
+        until(lambda: there._waiting[Waits.FOR_COORDINATOR] == most)
+        code, answer = ask(there, "/flush", {"timeout": 0.1})
+        assert (code, answer["error"]) == (503, "16 requests wait for the coordinator; try again later")
+        chosen = ask(there, "/choose", {"arms": ARMS})[1]
+        assert ask(there, "/observe", {"id": chosen["id"], "reward": 1.0}) == (200, {"observations": 1})
+        assert not any(each.done() for each in late)
+        agent.close()  # which ends them
+        assert {each.result()[0] for each in late} == {504}
 
 
 def test_the_description_has_every_verb_and_is_made_from_the_types_that_check(tmp_path: Path) -> None:

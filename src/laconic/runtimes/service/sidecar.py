@@ -33,17 +33,27 @@ log = logging.getLogger("laconic.sidecar")
 MOST_BODY, MOST_TIMEOUT, OWNER_ALONE = 2**22, 300.0, "0600"
 #: What a body may be said to be. The second is what curl says where it is told nothing; no form of a page is JSON then.
 SAID = (JSON, "application/x-www-form-urlencoded")
-#: So many requests may wait for a disk or the coordinator at a time, and as many others are answered beside them.
-MOST_WAITING, MOST_BESIDE = 64, 64
+#: So many requests that wait for nothing are answered beside those that wait.
+MOST_BESIDE = 64
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """How many requests of one kind may wait at a time, with so many threads for them; what they wait for."""
+
+    most: int
+    threads: int
+    what: str
 
 
 @unique
 class Waits(Enum):
-    """What a request may wait for, and how many threads there are for those that do: none waits behind another kind."""
+    """What a request may wait for; each kind has its own places and threads, so that none waits behind another kind."""
 
-    FOR_NOTHING = 4
-    FOR_DISK = 8
-    FOR_COORDINATOR = 2
+    FOR_NOTHING = Waiting(most=MOST_BESIDE, threads=4, what="nothing")
+    FOR_DISK = Waiting(most=64, threads=8, what="the disk")
+    #: A thread for each: one that waited for another's thread would be answered after its own time was over.
+    FOR_COORDINATOR = Waiting(most=16, threads=16, what="the coordinator")
 
 
 class ChooseBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -209,7 +219,7 @@ MISTAKES = {
     422: "The body does not have the right shape.",
     431: "The header is too long.",
     500: "The agent made a mistake of its own, which its log says.",
-    503: "The state file could not be written, or too many wait for that.",
+    503: "The state file could not be written, or too many wait for that, or for the coordinator.",
     504: "The coordinator did not answer in time.",
 }
 
@@ -271,9 +281,10 @@ class Sidecar:
         self._listen = require_listen(listen)
         self._mode = require_mode(socket_mode, listen=self._listen)
         self._origins = frozenset(require_names("origins", origins))
-        self._pages = Pages(self._answer, most_body=body_bytes, most_connections=MOST_WAITING + MOST_BESIDE)
-        self._threads = {each: ThreadPoolExecutor(each.value, "laconic-sidecar") for each in Waits}
-        self._waiting = 0
+        connections = sum(each.value.most for each in Waits)
+        self._pages = Pages(self._answer, most_body=body_bytes, most_connections=connections)
+        self._threads = {each: ThreadPoolExecutor(each.value.threads, "laconic-sidecar") for each in Waits}
+        self._waiting = dict.fromkeys(Waits, 0)
 
     def start(self) -> Sidecar:
         """Serve, until it is stopped.
@@ -342,13 +353,14 @@ class Sidecar:
     async def _done(self, verb: Verb, asked: Asked) -> Answer:
         if verb.waits is Waits.FOR_NOTHING:
             return await self._call(verb, asked.body)
-        if self._waiting >= MOST_WAITING:  # the others' connections are for those who wait for nothing
-            return _mistake(503, f"{MOST_WAITING} requests wait for the disk or the coordinator; try again later")
-        self._waiting += 1
+        kind = verb.waits.value
+        if self._waiting[verb.waits] >= kind.most:  # the other connections are for those who wait for something else
+            return _mistake(503, f"{kind.most} requests wait for {kind.what}; try again later")
+        self._waiting[verb.waits] += 1
         try:
             return await self._call(verb, asked.body)
         finally:
-            self._waiting -= 1
+            self._waiting[verb.waits] -= 1
 
     async def _call(self, verb: Verb, data: bytes) -> Answer:
         threads = self._threads[verb.waits]
