@@ -24,8 +24,9 @@ import pytest
 from laconic import Agent, EpsilonFloor, Gaussian, LaconicUCB
 from laconic.cli.agent_file import read_agent
 from laconic.errors import InputError, LinkError
+from laconic.runtimes.service.coordinator import Coordinator
 from laconic.runtimes.service.sidecar import VERBS, Sidecar, Waits, openapi
-from tests.service.settling import until
+from tests.service.settling import serving, until
 
 ROOT = Path(__file__).parent.parent.parent
 EXAMPLE = ROOT / "examples" / "sidecar"
@@ -39,6 +40,14 @@ def lonely(folder: Path, **options: Any) -> Agent:
     return Agent.join(
         NOWHERE, name="a", state=folder / "a.db", insecure=True, algorithm=ALGORITHM, dim=2, seed=1, **options
     )
+
+
+def coordinator(folder: Path) -> Coordinator:
+    return Coordinator(ALGORITHM.plan(2), state=folder / "c.db", serving=serving())
+
+
+def joined(there: Coordinator, folder: Path) -> Agent:
+    return Agent.join(there.address, name="a", state=folder / "a.db", insecure=True, algorithm=ALGORITHM, dim=2, seed=1)
 
 
 @contextmanager
@@ -163,6 +172,34 @@ def test_rewards_are_taken_while_as_many_flushes_as_may_wait_for_a_coordinator_t
         assert {each.result()[0] for each in late} == {504}
 
 
+def test_an_agent_whose_place_was_taken_comes_back_when_an_application_asks_for_it(tmp_path: Path) -> None:
+    (tmp_path / "copy").mkdir()
+    with coordinator(tmp_path) as hub, joined(hub, tmp_path) as agent, Sidecar(agent, listen="127.0.0.1:0") as there:
+        until(lambda: agent.status().linked)
+        with joined(hub, tmp_path / "copy") as copy:
+            until(lambda: copy.status().linked and not agent.status().linked)
+        code, answer = ask(there, "/flush", {"timeout": 30.0})
+        assert (code, "POST /reconnect over HTTP, to take the place back" in answer["error"]) == (504, True)
+        assert "POST /reconnect" in ask(there, "/status")[1]["link_error"]
+        code, status = ask(there, "/reconnect", method="POST")
+        assert (code, status["name"]) == (200, "a")
+        assert ask(there, "/flush", {"timeout": 30.0}) == (200, {"observations": 0})
+        assert ask(there, "/status")[1]["linked"]
+
+
+def test_an_application_has_its_agent_leave_and_come_back(tmp_path: Path) -> None:
+    with coordinator(tmp_path) as hub, joined(hub, tmp_path) as agent, Sidecar(agent, listen="127.0.0.1:0") as there:
+        ask(there, "/flush", {})
+        code, status = ask(there, "/leave", {})
+        assert (code, status["state"]) == (200, "outside")
+        until(lambda: hub.status()["members"][0]["status"] == "left")
+        assert "POST /reconnect over HTTP, to come back" in ask(there, "/status")[1]["link_error"]
+        assert ask(there, "/choose", {"arms": ARMS})[0] == 200
+        assert ask(there, "/reconnect", {})[0] == 200
+        assert ask(there, "/flush", {})[0] == 200
+        assert hub.status()["members"][0]["status"] == "present"
+
+
 def test_the_description_has_every_verb_and_is_made_from_the_types_that_check(tmp_path: Path) -> None:
     with sidecar(tmp_path) as there:
         code, found = ask(there, "/openapi.json")
@@ -174,7 +211,7 @@ def test_the_description_has_every_verb_and_is_made_from_the_types_that_check(tm
         assert operation["responses"]["200"]["content"]["application/json"]["schema"]["$ref"]
         assert {"405", "411"} <= operation["responses"].keys()
         if verb.body is not None:
-            assert operation["requestBody"]["required"] is (path != "/flush")
+            assert operation["requestBody"]["required"] is (path not in ("/flush", "/reconnect", "/leave"))
             name = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
             assert found["components"]["schemas"][name]["properties"].keys() == set(verb.body.__struct_fields__)
 
@@ -206,6 +243,8 @@ def test_the_description_has_every_verb_and_is_made_from_the_types_that_check(tm
         ("/learn", {"points": ARMS, "rewards": [1.0, 2.0, 1e100]}, 422, "rescale"),
         ("/flush", {"timeout": -1}, 422, "timeout"),
         ("/flush", {"timeout": 0.05}, 504, "what was observed is kept here"),
+        ("/reconnect", {"now": True}, 422, "unknown field"),
+        ("/leave", b"now", 400, "no JSON"),
         ("/nowhere", {}, 404, "there are /choose"),
     ],
 )

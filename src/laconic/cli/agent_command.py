@@ -34,7 +34,8 @@ def agent(
 ) -> None:
     """Serve an agent to applications in other languages, as HTTP with JSON, until SIGTERM or Ctrl-C.
 
-    There are POST /choose, /observe, /learn and /flush, GET /status, and GET /openapi.json, which describes them.
+    There are POST /choose, /observe, /learn, /flush, /reconnect and /leave, GET /status, and GET /openapi.json, which
+    describes them.
     Logs go to stderr, one JSON object for each line. The first line on stdout says where it serves. It ends with 1
     where only a restart can help, as after a failure of its disk.
     """

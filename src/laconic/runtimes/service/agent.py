@@ -32,7 +32,7 @@ from laconic.runtimes.service.background import background
 from laconic.runtimes.service.diary import Diary, Entry
 from laconic.runtimes.service.housekeeping import PAUSE, Housekeeping
 from laconic.runtimes.service.joining import TABLE, Joining, Start
-from laconic.runtimes.service.linking import Linking
+from laconic.runtimes.service.linking import RECONNECT, Linking
 from laconic.runtimes.service.marks import new_start, require_own
 from laconic.runtimes.service.security import TLS
 from laconic.runtimes.service.store import Store
@@ -462,7 +462,7 @@ class Agent:
         """
         self._require_open()
         self._diary.happen(lambda client: Outcome() if _is_outside(client) else client.leave())
-        self._link.rest("this agent left; call reconnect() to come back")
+        self._link.rest(f"this agent left; {RECONNECT} to come back")
 
     def close(self) -> None:
         """End the link, write what waits and let go of the state file; a second call does nothing.

@@ -39,6 +39,8 @@ FAREWELL = 2.0
 #: A reason is cut to so many letters.
 MOST_REASON = 1000
 RAISE = "raise limits.message_bytes of the coordinator"
+#: What links an agent again that rests, in Python and beside `laconic agent`.
+RECONNECT = "call reconnect(), or POST /reconnect over HTTP,"
 _draw = secrets.SystemRandom()
 
 
@@ -196,7 +198,7 @@ class Linking:
         if self._link is not link:
             return
         # Before those who wait for a flush hear of the event: they may ask for a link at once.
-        told = f"{reason}; then call reconnect()"
+        told = f"{reason}; then {RECONNECT} to come back"
         self.is_resting, self.error = True, told
         try:
             self._owner.happen(lambda client: client.leave(reason[:MOST_REASON]))
@@ -357,7 +359,7 @@ class Linking:
             return Outcome(dropped="its link is over") if is_late else client.receive(message, vetted=vetted)
 
         if isinstance(message, SetAside) and message.final and self._link is link:
-            self.rest(f"{message.reason}; call reconnect() to take the place back")
+            self.rest(f"{message.reason}; {RECONNECT} to take the place back")
         try:
             entry = self._owner.enter(received)
         except ProtocolError as error:

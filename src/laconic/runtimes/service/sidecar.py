@@ -93,6 +93,10 @@ class FlushBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     timeout: float = 30.0
 
 
+class NoBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Nothing: the request says it all."""
+
+
 class Chosen(msgspec.Struct, frozen=True):
     """A decision: the place of the arm among those given, its features, its name if it has one, μ, σ and ασ."""
 
@@ -152,7 +156,7 @@ class Verb:
     @property
     def spares_body(self) -> bool:
         """Whether its body may be left out, as it has only defaults."""
-        return self.body is FlushBody
+        return self.body is not None and not any(each.required for each in msgspec.structs.fields(self.body))
 
 
 def _choose(agent: Agent, body: ChooseBody) -> Chosen:
@@ -189,15 +193,29 @@ def _status(agent: Agent, _: None) -> Status:
     return agent.status()
 
 
+def _reconnect(agent: Agent, _: NoBody) -> Status:
+    agent.reconnect()
+    return agent.status()
+
+
+def _leave(agent: Agent, _: NoBody) -> Status:
+    agent.leave()
+    return agent.status()
+
+
 CHOOSE = "Choose an arm; waits for no network and no disk."
 OBSERVE = "Report a reward, however late; it is on disk then."
 LEARN = "Learn rewards of points observed elsewhere, all or none."
 FLUSH = "Share all observations now, and wait for the answer."
+RECONNECT = "Link again now, also after leave and where another process took this agent's place; waits for no link."
+LEAVE = "Leave the federation, until the next start or reconnect; choosing and learning here go on."
 VERBS: Mapping[str, Verb] = {
     "/choose": Verb("POST", ChooseBody, Chosen, CHOOSE, _choose, Waits.FOR_NOTHING),
     "/observe": Verb("POST", ObserveBody, Taken, OBSERVE, _observe, Waits.FOR_DISK),
     "/learn": Verb("POST", LearnBody, Taken, LEARN, _learn, Waits.FOR_DISK),
     "/flush": Verb("POST", FlushBody, Taken, FLUSH, _flush, Waits.FOR_COORDINATOR),
+    "/reconnect": Verb("POST", NoBody, Status, RECONNECT, _reconnect, Waits.FOR_NOTHING),
+    "/leave": Verb("POST", NoBody, Status, LEAVE, _leave, Waits.FOR_DISK),
     "/status": Verb("GET", None, Status, "How the agent stands.", _status, Waits.FOR_NOTHING),
 }
 DESCRIPTION = "/openapi.json"
