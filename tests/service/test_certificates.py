@@ -18,6 +18,7 @@ from laconic.runtimes.service import authority, joining, methods
 from laconic.runtimes.service.authority import certify, expiry
 from laconic.runtimes.service.coordinator import Coordinator, Limits, Serving
 from laconic.runtimes.service.doors import MOST_EACH, MOST_SILENT, Door, Doors
+from laconic.runtimes.service.onlookers import MOST_STREAMS_EACH
 from laconic.runtimes.service.security import channel_credentials
 from tests.service.settling import until
 
@@ -242,6 +243,54 @@ def test_a_member_that_makes_links_and_never_greets_locks_out_neither_others_nor
             with joined(there, tmp_path, TLS.of(certs, name), name=name) as agent:
                 agent.flush()
         closed.set()
+
+
+def watched(channel: grpc.Channel) -> grpc.Call:
+    return channel.unary_stream(methods.path(methods.HEALTH, methods.WATCH))(b"", timeout=60)
+
+
+def refusal_of(watch: grpc.Call) -> grpc.StatusCode:
+    with pytest.raises(grpc.RpcError) as refused:
+        next(watch)
+    code: grpc.StatusCode = refused.value.code()
+    return code
+
+
+def test_a_member_that_watches_the_health_on_many_streams_has_a_few_and_others_theirs(
+    certs: Path, tmp_path: Path
+) -> None:
+    with (
+        coordinator(certs, tmp_path, limits=Limits(links=MOST_STREAMS_EACH + 1)) as there,
+        grpc.secure_channel(there.address, channel_credentials(TLS.of(certs, "b"))) as many,
+        grpc.secure_channel(there.address, channel_credentials(TLS.of(certs, "a"))) as other,
+    ):
+        served = [watched(many) for _ in range(MOST_STREAMS_EACH)]
+        assert {next(each) for each in served} == {methods.SERVING}
+        assert {refusal_of(watched(many)) for _ in range(20)} == {grpc.StatusCode.RESOURCE_EXHAUSTED}
+        one = watched(other)
+        assert next(one) == methods.SERVING
+        assert refusal_of(watched(other)) is grpc.StatusCode.RESOURCE_EXHAUSTED  # as many as there may be in all
+        served.pop().cancel()
+        until(lambda: there.onlookers.count == MOST_STREAMS_EACH)
+        assert next(watched(many)) == methods.SERVING
+
+
+def test_a_name_that_is_not_let_in_may_not_watch_the_health_and_one_that_is_withdrawn_no_more(
+    certs: Path, tmp_path: Path
+) -> None:
+    with (
+        coordinator(certs, tmp_path, allowed=frozenset({"b"})) as there,
+        grpc.secure_channel(there.address, channel_credentials(TLS.of(certs, "a"))) as stranger,
+        grpc.secure_channel(there.address, channel_credentials(TLS.of(certs, "b"))) as member,
+    ):
+        assert refusal_of(watched(stranger)) is grpc.StatusCode.PERMISSION_DENIED
+        watch = watched(member)
+        assert next(watch) == methods.SERVING
+        there.allow({"a"})
+        assert refusal_of(watch) is grpc.StatusCode.PERMISSION_DENIED
+        let_in = watched(stranger)
+        assert next(let_in) == methods.SERVING
+        until(lambda: there.onlookers.count == 1)
 
 
 def test_who_greets_again_and_again_and_reads_nothing_has_a_few_links_at_most() -> None:

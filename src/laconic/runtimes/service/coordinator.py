@@ -7,7 +7,7 @@ import logging
 import os
 import secrets
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -30,6 +30,7 @@ from laconic.runtimes.service.background import Background, background, heeded
 from laconic.runtimes.service.desk import LARGE, Arrived, Desk, Gone, Passed, Reviewed
 from laconic.runtimes.service.doors import Door, Doors, Ending
 from laconic.runtimes.service.hosts import foreign
+from laconic.runtimes.service.onlookers import Onlookers
 from laconic.runtimes.service.packages import grpc
 from laconic.runtimes.service.pages import Answer, Asked, Pages
 from laconic.runtimes.service.security import TLS, name_in, require_address, server_credentials
@@ -49,7 +50,8 @@ class Limits:
             members that left do not count.
         links: Links at a time, from 1. One that is made beyond it is ended at once, and its agent tries again later. Of
             those on which nobody has greeted yet 4 of each certificate stay, and half of all without tls; the oldest
-            gives way to a new one.
+            gives way to a new one. As many streams that watch its health may be open beside them, 4 of each
+            certificate.
         message_bytes: Bytes of the largest message that is taken or sent, from 1024 to 2³¹ − 1. A larger one ends its
             link. Agents are told it: one whose message would be larger leaves, says why, and goes on alone. They send
             and take at most 67,108,864, so raising it beyond that lets nothing more through.
@@ -179,6 +181,7 @@ class Coordinator:
         ).encoded()
         self._links = 0  # how many there ever were
         self.doors = Doors(serving.limits.links)
+        self.onlookers = Onlookers(serving.limits.links)
         self._turns = Turns()
         self._is_serving = self._stopped = False
         self._server: grpc.aio.Server | None = None
@@ -240,13 +243,12 @@ class Coordinator:
         allowed = None if names is None else frozenset(require_names("names", names))
         self.desk.allowed, self.desk.gone = allowed, frozenset(require_names("gone", gone))
         reason = "{!r} is no longer among the names that are let in"
-        self._background.post(
-            [
-                partial(door.end, reason.format(door.name), denied=True)
-                for door in list(self.desk.doors.values())
-                if door.name is not None and not self.desk.lets_in(door.name)
-            ]
-        )
+        ends = [
+            partial(door.end, reason.format(door.name), denied=True)
+            for door in list(self.desk.doors.values())
+            if door.name is not None and not self.desk.lets_in(door.name)
+        ]
+        self._background.post([*ends, self.onlookers.wake])
         self.desk.put(Reviewed())
 
     def status(self) -> dict[str, Any]:
@@ -302,6 +304,7 @@ class Coordinator:
         self._is_serving = False
         if self._ticking is not None:
             self._ticking.cancel()
+        self.onlookers.look(ready=self.is_ready)
         for door in list(self.doors.open):
             door.end("the coordinator is going away")
         if self._server is not None:
@@ -312,6 +315,7 @@ class Coordinator:
     async def _tick(self) -> None:
         while True:
             self.desk.put(Passed(time.monotonic()))
+            self.onlookers.look(ready=self.is_ready)
             await asyncio.sleep(self.serving.tick)
 
     # -- what is asked -------------------------------------------------------------------------------------------
@@ -331,24 +335,34 @@ class Coordinator:
         )
 
     async def _describe(self, _: bytes, context: grpc.aio.ServicerContext) -> bytes:
-        identity = name_in(context)
+        await self._require_let_in(name_in(context), context)
+        return self._description
+
+    async def _require_let_in(self, identity: str | None, context: grpc.aio.ServicerContext) -> None:
         if identity is not None and not self.desk.lets_in(identity):
             await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"{identity!r} is not among the names let in")
-        return self._description
 
     async def _check(self, asked: bytes, context: grpc.aio.ServicerContext) -> bytes:
         if asked not in methods.ASKED:
             await context.abort(grpc.StatusCode.NOT_FOUND, f"the only service here is {methods.SERVICE}")
         return methods.SERVING if self.is_ready else methods.NOT_SERVING
 
-    async def _watch(self, _: bytes, context: grpc.aio.ServicerContext) -> AsyncIterator[bytes]:
-        last = b""
-        while True:
-            now = methods.SERVING if self.is_ready else methods.NOT_SERVING
-            if now != last:
-                last = now
-                yield now
-            await asyncio.sleep(self.serving.tick)
+    async def _watch(self, _: bytes, context: grpc.aio.ServicerContext) -> None:
+        """Tell of this coordinator's health whenever it changes; whose name is withdrawn is told no more."""
+        identity, last = name_in(context), b""
+        await self._require_let_in(identity, context)
+        try:
+            with self.onlookers.watching(identity):
+                while True:
+                    news = self.onlookers.news  # before looking, so that nothing which comes meanwhile is missed
+                    await self._require_let_in(identity, context)
+                    now = methods.SERVING if self.is_ready else methods.NOT_SERVING
+                    if now != last:
+                        last = now
+                        await context.write(now)
+                    await news.wait()
+        except LinkError as error:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, str(error))
 
     async def _link(self, _: object, context: grpc.aio.ServicerContext) -> None:
         """One link, from its first bytes to its end."""
