@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from laconic.cli import app
+from laconic.cli import app, demo_federation
 from laconic.cli.demo_federation import verdict
 from laconic.cli.federation import read_federation
-from laconic.errors import InputError, LaconicError
+from laconic.cli.stopping import Stop
+from laconic.errors import InputError, LaconicError, LinkError
 from tests.service.settling import until
 
 COMMAND = [sys.executable, "-c", "from laconic.cli import main; main()"]
@@ -252,6 +253,29 @@ def test_the_demonstration_loses_nothing_though_an_agent_is_killed() -> None:
     assert found["at_coordinator"] == found["in_state_files"] == 32
     assert found["killed"]["resumed_after"] >= found["killed"]["after_round"] == 8
     assert found["regret"] < found["regret_at_random"]
+
+
+def test_a_demonstration_in_which_nobody_says_anything_breaks_off_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo_federation, "SILENT_SECONDS", 0.01)  # no process begins so soon
+    done = CliRunner().invoke(app, ["demo-federation", "--agents", "2", "--rounds", "4", "--pause", "0.25"])
+    assert isinstance(done.exception, LinkError)
+    assert str(done.exception) == "the demonstration broke off: no agent has said anything for 0.26 seconds"
+
+
+def test_a_demonstration_may_take_as_long_as_its_agents_tell_something(tmp_path: Path) -> None:
+    patience = []
+
+    class Lines:
+        told = iter([*((0, {"round": index}) for index in range(1, 6)), (0, {"done": 5}), (1, {"done": 5})])
+
+        def get(self, *, timeout: float) -> Any:
+            patience.append(timeout)
+            return next(self.told)
+
+    demo = demo_federation._Demo(tmp_path, Stop(), agents=2, rounds=5, seed=0, pause=7.0, quiet=True)
+    demo._lines = Lines()  # type: ignore[assignment]
+    demo._follow("nowhere")
+    assert patience == [demo_federation.SILENT_SECONDS + 7.0] * 7
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are not seen in a folder here")

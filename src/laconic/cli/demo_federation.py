@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, Annotated, Any, NoReturn
 
 import typer
 
@@ -21,8 +21,9 @@ from laconic import limits
 from laconic.cli.options import number, whole
 from laconic.cli.stopping import Stop, stoppable
 
-#: How long it may take in all, and how long a coordinator that is told to end, in seconds.
-MOST_SECONDS, ENDING_SECONDS = 600.0, 10.0
+#: How long all agents may say nothing beside their pause, as while they start and at their last flush, and how long a
+#: coordinator may take that is told to end, in seconds.
+SILENT_SECONDS, ENDING_SECONDS = 300.0, 10.0
 LACONIC = [sys.executable, "-c", "from laconic.cli import main; main()"]
 
 
@@ -136,9 +137,9 @@ class _Demo:
 
     def _follow(self, address: str) -> None:
         """Hear what agents tell until all are done; one of them is killed in the middle and started again."""
-        victim, end = self._agents - 1, time.monotonic() + MOST_SECONDS
+        victim = self._agents - 1
         while len(self._done) < self._agents:
-            number, told = self._lines.get(timeout=max(0.1, end - time.monotonic()))
+            number, told = self._told()
             if told is None:
                 self._ended(number, address)
             elif "done" in told:
@@ -150,6 +151,14 @@ class _Demo:
                     self._killed = {"agent": victim, "after_round": told["round"]}
                     self._processes[victim].send_signal(signal.SIGKILL)
                     self._say(f"agent-{victim} is killed with SIGKILL after round {told['round']}")
+
+    def _told(self) -> tuple[int, dict[str, Any] | None]:
+        """What an agent tells next; a run may be as long as it likes, and a silence may not."""
+        longest = SILENT_SECONDS + self._pause
+        try:
+            return self._lines.get(timeout=longest)
+        except queue.Empty:
+            _fail(f"no agent has said anything for {longest:g} seconds")
 
     def _ended(self, number: int, address: str) -> None:
         code = self._processes[number].wait()
@@ -201,7 +210,7 @@ def _end(coordinator: subprocess.Popen[str]) -> None:
             coordinator.kill()
 
 
-def _fail(message: str) -> None:
+def _fail(message: str) -> NoReturn:
     from laconic.errors import LinkError
 
     raise LinkError(f"the demonstration broke off: {' '.join(message.split())[-500:]}")
