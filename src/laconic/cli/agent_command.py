@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from laconic.cli.lasting import Level, fail, require_level, until_stopped
 from laconic.cli.options import named
-from laconic.cli.signals import FAILED, Signals, heard
+from laconic.cli.signals import Signals, heard
 
 if TYPE_CHECKING:
     from laconic.cli.agent_file import AgentSettings
@@ -20,17 +21,13 @@ if TYPE_CHECKING:
 LOOK = 0.1
 #: After so many looks it says what it waits for.
 SILENT = 10
-#: So often it looks whether its agent can go on, in seconds.
-LOOK_AGAIN = 1.0
 
 
 def agent(
     file: Annotated[
         Path, typer.Argument(metavar="AGENT.toml", help="Coordinator, name, state, TLS, where to listen.", **named())
     ],
-    log: Annotated[
-        str, typer.Option("--log", metavar="LEVEL", help="How much is logged: debug, info, warning or error.")
-    ] = "info",
+    log: Level = "info",
 ) -> None:
     """Serve an agent to applications in other languages, as HTTP with JSON, until SIGTERM or Ctrl-C.
 
@@ -42,12 +39,11 @@ def agent(
     with heard(signal.SIGTERM, signal.SIGINT) as signals:  # before all that is slow to import
         import asyncio
 
-        from laconic.checks import require_one_of
         from laconic.cli.agent_file import read_agent
         from laconic.runtimes.service.jsonlines import log_to_stderr
         from laconic.runtimes.threads import one_thread
 
-        require_one_of("--log", log, choices=("debug", "info", "warning", "error"))
+        require_level(log)
         settings = read_agent(file)
         log_to_stderr(log)
         with one_thread():
@@ -77,7 +73,6 @@ async def _joined(settings: AgentSettings, signals: Signals) -> Agent | None:
 
 
 def _serve(one: Agent, settings: AgentSettings, signals: Signals) -> None:
-    from laconic.cli.aside import aside
     from laconic.cli.display import as_json
     from laconic.errors import StateError
 
@@ -86,11 +81,9 @@ def _serve(one: Agent, settings: AgentSettings, signals: Signals) -> None:
         with one, settings.sidecar(one) as there:
             where: dict[str, Any] = {"listen": there.address, "name": one.name}
             typer.echo(as_json(where, indent=None))
-            while (trouble := one.trouble) is None:
-                if signals.next(LOOK_AGAIN) is not None:
-                    return
+            trouble = until_stopped(one, signals)
     except StateError:  # what waited could not be written at the end, which the trouble says already
         if trouble is None:
             raise
-    aside(f"error: {trouble}")
-    raise typer.Exit(FAILED)
+    if trouble is not None:
+        fail(trouble)

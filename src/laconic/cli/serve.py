@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from laconic.cli.lasting import Level, fail, require_level, until_stopped
 from laconic.cli.options import named
-from laconic.cli.signals import FAILED, Signals, heard
+from laconic.cli.signals import Signals, heard
 
 if TYPE_CHECKING:
     from laconic.cli.federation import Federation
-
-#: Seconds between two looks whether the coordinator can go on.
-LOOK = 1.0
 
 
 def serve(
@@ -23,9 +21,7 @@ def serve(
         Path,
         typer.Argument(metavar="FEDERATION.toml", help="Algorithm, dimension, address, TLS, state, limits.", **named()),
     ],
-    log: Annotated[
-        str, typer.Option("--log", metavar="LEVEL", help="How much is logged: debug, info, warning or error.")
-    ] = "info",
+    log: Level = "info",
 ) -> None:
     """Coordinate a federation until SIGTERM or Ctrl-C; SIGHUP reads the names that are let in again.
 
@@ -35,12 +31,11 @@ def serve(
     """
     # Before all that is slow to import: SIGHUP would end a process that does not hear it yet.
     with heard(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as signals:
-        from laconic.checks import require_one_of
         from laconic.cli.federation import read_federation
         from laconic.runtimes.service.jsonlines import log_to_stderr
         from laconic.runtimes.threads import one_thread
 
-        require_one_of("--log", log, choices=("debug", "info", "warning", "error"))
+        require_level(log)
         settings = read_federation(file)
         log_to_stderr(log)
         with one_thread():
@@ -48,21 +43,15 @@ def serve(
 
 
 def _run(settings: Federation, file: Path, signals: Signals) -> None:
-    from laconic.cli.aside import aside
     from laconic.cli.display import as_json
 
     coordinator = settings.coordinator()
     with coordinator:
         where: dict[str, Any] = {"address": coordinator.address, "http": coordinator.http_address or None}
         typer.echo(as_json(where, indent=None))
-        while (trouble := coordinator.trouble) is None:
-            came = signals.next(LOOK)
-            if came == signal.SIGHUP:
-                _reload(coordinator, file, running=settings)
-            elif came is not None:
-                return
-    aside(f"error: {trouble}")
-    raise typer.Exit(FAILED)
+        trouble = until_stopped(coordinator, signals, hang_up=lambda: _reload(coordinator, file, running=settings))
+    if trouble is not None:
+        fail(trouble)
 
 
 def _reload(coordinator: Any, file: Path, *, running: Federation) -> None:
