@@ -14,7 +14,7 @@ from concurrent.futures import Executor
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from laconic.errors import LaconicError, LocalProtocolError, MergeFailed, RemoteProtocolError, StateError
 from laconic.protocol.codec import Codec
@@ -26,6 +26,7 @@ from laconic.protocol.restoring import snapshot_server
 from laconic.protocol.server import Sends, Server
 from laconic.protocol.vetting import Vetted
 from laconic.runtimes.service.chronicle import Chronicle
+from laconic.runtimes.service.doors import Door
 from laconic.runtimes.service.retrying import Pauses
 from laconic.runtimes.service.store import Store
 from laconic.runtimes.service.traffic import Traffic
@@ -35,22 +36,6 @@ log = logging.getLogger("laconic.coordinator")
 MOST_EVENTS = 64
 #: A message of so many bytes is read and checked beside other events; a smaller one is not worth another thread.
 LARGE = 2**14
-
-
-class Door(Protocol):
-    """The coordinator's end of a link."""
-
-    number: int
-    identity: str | None  # the name in the certificate at the other end; None where there is none
-    name: str | None  # under which it greeted
-
-    def put(self, pieces: Pieces, *, answered: bool) -> None:
-        """Send bytes, after all that was put before; ``answered`` if the other end sends something large then."""
-        ...
-
-    def end(self, reason: str, *, denied: bool = False) -> None:
-        """End the link, after all that was put before."""
-        ...
 
 
 #: Runs calls where doors are, one after the other: to wake who waits there once takes less than once for each.
@@ -166,10 +151,8 @@ class Desk:
         self._events: queue.SimpleQueue[Event] = queue.SimpleQueue()
         self._again: list[Event] = []  # what must happen and could not be stored
         self._reading: dict[int, Gone | None] = {}  # links whose message is being read, and that they are down
-        self._compacting, self._pauses = (
-            False,
-            Pauses(),
-        )  # whether a snapshot is being made, and between those that fail
+        self._compacting = False  # whether a snapshot is being made
+        self._pauses = Pauses()  # between snapshots that fail
         self._failed: str | None = None  # why no more events are handled
         self._put = self._done = 0  # how many events
         self._counting = threading.Lock()

@@ -39,8 +39,9 @@ class Door:
     """The coordinator's end of a link; used in the loop alone."""
 
     def __init__(self, number: int, identity: str | None) -> None:
-        self.number, self.identity = number, identity
-        self.name: str | None = None
+        self.number = number
+        self.identity = identity  # the name in the certificate at the other end; None where there is none
+        self.name: str | None = None  # under which somebody greeted on it
         self.is_silent = True  # whether nothing came on it yet
         self.is_ending = False
         self.outbox: asyncio.Queue[Sending | Ending] = asyncio.Queue()
