@@ -27,7 +27,7 @@ from laconic.protocol.server import Sends, Server
 from laconic.protocol.vetting import Vetted
 from laconic.runtimes.service.chronicle import Chronicle
 from laconic.runtimes.service.doors import Door
-from laconic.runtimes.service.retrying import Pauses
+from laconic.runtimes.service.retrying import Pauses, put_off
 from laconic.runtimes.service.store import Store
 from laconic.runtimes.service.traffic import Traffic
 
@@ -451,13 +451,10 @@ class Desk:
             if isinstance(event.data, Exception):
                 raise event.data
             self.store.compact(event.data, upto=event.upto)
-        except Exception as error:  # tried again at once it would fail again, and fill the log
+        except Exception as error:
             self.counters.failed_snapshots += 1
-            self._pauses.fail()
             self._note_error(f"a snapshot could not be stored: {error}")
-            told = {"reason": str(error), "again_in_seconds": self._pauses.seconds}
-            traceback = None if isinstance(error, StateError) else error
-            log.error("a snapshot could not be stored", extra=told, exc_info=traceback)
+            put_off(self._pauses, error, log=log)
         else:
             self.counters.snapshots += 1
             self._pauses.succeed()

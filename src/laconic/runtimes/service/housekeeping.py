@@ -15,7 +15,7 @@ from laconic.protocol.messages import Up
 from laconic.protocol.outcome import Outcome
 from laconic.runtimes.service.ages import Ages
 from laconic.runtimes.service.diary import Diary
-from laconic.runtimes.service.retrying import Pauses
+from laconic.runtimes.service.retrying import Pauses, put_off
 
 log = logging.getLogger("laconic.agent")
 #: How often what waits is written, and old decisions are looked for, in seconds.
@@ -103,10 +103,7 @@ class Housekeeping:
         try:
             self._diary.compact()
         except Exception as error:
-            self._pauses.fail()
-            told = {"agent": self._name, "reason": str(error), "again_in_seconds": self._pauses.seconds}
-            traceback = None if isinstance(error, StateError) else error
-            log.error("a snapshot could not be stored", extra=told, exc_info=traceback)
+            put_off(self._pauses, error, log=log, agent=self._name)
         else:
             self._pauses.succeed()
 

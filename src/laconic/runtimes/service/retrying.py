@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import time
+
+from laconic.errors import StateError
 
 #: The first pause and the longest one, in seconds.
 FIRST, LONGEST = 30.0, 1800.0
@@ -28,3 +31,11 @@ class Pauses:
     def succeed(self) -> None:
         """It went well."""
         self.seconds = 0.0
+
+
+def put_off(pauses: Pauses, error: Exception, *, log: logging.Logger, **about: str) -> None:
+    """A snapshot could not be stored: say so, and when it is tried again, as it would fail again at once."""
+    pauses.fail()
+    told = {**about, "reason": str(error), "again_in_seconds": pauses.seconds}
+    traceback = None if isinstance(error, StateError) else error  # a disk that fails needs none
+    log.error("a snapshot could not be stored", extra=told, exc_info=traceback)
