@@ -25,7 +25,9 @@ from laconic import Agent, EpsilonFloor, Gaussian, LaconicUCB
 from laconic.cli.agent_file import read_agent
 from laconic.errors import InputError, LinkError
 from laconic.runtimes.service.coordinator import Coordinator
-from laconic.runtimes.service.sidecar import VERBS, Sidecar, Waits, openapi
+from laconic.runtimes.service.openapi import openapi
+from laconic.runtimes.service.sidecar import Sidecar
+from laconic.runtimes.service.verbs import VERBS, Waits
 from tests.service.settling import serving, until
 
 ROOT = Path(__file__).parent.parent.parent
