@@ -15,9 +15,10 @@ from cryptography import x509
 from laconic import TLS, Agent, DisLinUCB
 from laconic.errors import InputError, LinkError
 from laconic.runtimes.service import authority, joining, methods
-from laconic.runtimes.service.authority import certify, expiry
+from laconic.runtimes.service.authority import certify
 from laconic.runtimes.service.coordinator import Coordinator, Limits, Serving
 from laconic.runtimes.service.doors import MOST_EACH, MOST_SILENT, Door, Doors
+from laconic.runtimes.service.examining import expiry
 from laconic.runtimes.service.onlookers import MOST_STREAMS_EACH
 from laconic.runtimes.service.security import channel_credentials
 from tests.service.settling import until

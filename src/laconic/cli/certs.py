@@ -34,7 +34,8 @@ def certs(
 
     Keys are for their owner alone to read. Keep ca.key away from the machines of the federation.
     """
-    from laconic.runtimes.service.authority import COORDINATOR, HOSTS, certify, expiry, require_told_hosts
+    from laconic.runtimes.service.authority import COORDINATOR, HOSTS, certify, require_told_hosts
+    from laconic.runtimes.service.examining import expiry
 
     wanted = [*dict.fromkeys([COORDINATOR, *(names or [])])]
     if renew and names:

@@ -10,24 +10,14 @@ import os
 import re
 import secrets
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal, TypeVar
 
 from laconic.checks import require_name
 from laconic.errors import InputError
-
-try:
-    from cryptography import x509
-    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-except ImportError:
-    raise InputError(
-        "cryptography is not installed; try: pip install 'laconic[service]', or '.[service]' in a clone"
-    ) from None
+from laconic.runtimes.service.crypto import NameOID, ec, hashes, serialization, x509
+from laconic.runtimes.service.examining import PURPOSES
 
 #: The name of the certificate that a coordinator shows.
 COORDINATOR = "coordinator"
@@ -35,12 +25,6 @@ HOSTS = ("localhost", "127.0.0.1", "::1")
 YEAR = timedelta(days=365)
 #: Clocks differ: a certificate is good from a little before it was made.
 SKEW = timedelta(minutes=5)
-#: Authority, certificate and key of one side, each a path and what is there.
-Files = Mapping[str, tuple[str | os.PathLike[str], bytes]]
-Side = Literal["coordinator", "agent"]
-#: What the certificate of a side is for.
-PURPOSES = {"coordinator": ExtendedKeyUsageOID.SERVER_AUTH, "agent": ExtendedKeyUsageOID.CLIENT_AUTH}
-T = TypeVar("T")
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.")
 #: A part of a machine's name, between dots; networks of containers have names with underscores.
 _LABEL = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?", re.ASCII)
@@ -93,85 +77,6 @@ def require_told_hosts(folder: str | os.PathLike[str], hosts: Sequence[str]) -> 
 def _same(host: str) -> str:
     """A host in the one way of all in which it may be written."""
     return str(ipaddress.ip_address(host)) if _is_address(host) else host.lower()
-
-
-def expiry(path: str | os.PathLike[str]) -> datetime:
-    """Until when a certificate is good."""
-    return x509.load_pem_x509_certificate(Path(path).read_bytes()).not_valid_after_utc
-
-
-def require_fitting(files: Files, *, side: Side) -> None:
-    """Files that TLS can use: by itself it would not say what is wrong with them.
-
-    A certificate that says what it is for must be for this side; one that others made may say nothing.
-    """
-    _loaded(x509.load_pem_x509_certificates, "authority", files)
-    own = _loaded(x509.load_pem_x509_certificates, "certificate", files)[0]
-    key = _loaded(_key, "key", files)
-    if _public(own.public_key()) != _public(key.public_key()):
-        raise InputError(
-            f"the TLS key {files['key'][0]} is not that of the certificate {files['certificate'][0]}; give the two that"
-            " were made together"
-        )
-    purposes = _purposes(own)
-    if purposes and not purposes & {PURPOSES[side], ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE}:
-        raise InputError(
-            f"the TLS certificate {files['certificate'][0]} cannot stand for {side}s, and nobody would believe it;"
-            " `laconic certs` makes one for each"
-        )
-
-
-def _loaded(load: Callable[[bytes], T], what: str, files: Files) -> T:
-    path, data = files[what]
-    try:
-        return load(data)
-    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
-        raise InputError(
-            f"the TLS {what} {path} cannot be read: {' '.join(str(error).split())[:200]};"
-            " `laconic certs` makes such files"
-        ) from None
-
-
-def _key(data: bytes) -> Any:
-    return serialization.load_pem_private_key(data, password=None)
-
-
-def _public(key: Any) -> bytes:
-    return bytes(key.public_bytes(serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo))
-
-
-def _purposes(certificate: x509.Certificate) -> set[x509.ObjectIdentifier]:
-    """What a certificate says that it is for; nothing where it does not say."""
-    try:
-        return {*certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value}
-    except (x509.ExtensionNotFound, ValueError):
-        return set()
-
-
-def require_own(name: str, certificate: bytes, *, path: str | os.PathLike[str]) -> None:
-    """A certificate that says this name: a coordinator knows an agent by it, and refuses any other."""
-    subject = x509.load_pem_x509_certificate(certificate).subject
-    said = next((str(each.value) for each in subject.get_attributes_for_oid(NameOID.COMMON_NAME)), None)
-    if said != name:
-        whose = "no name" if said is None else f"the name {said!r}"
-        raise InputError(f"name is {name!r}, and the TLS certificate {path} has {whose}; try TLS.of(FOLDER, {name!r})")
-
-
-def doubts(certificate: bytes, authority: bytes) -> str | None:
-    """Why the other end may not believe a certificate; a link that it refuses only says that it was closed."""
-    try:
-        own, root = (x509.load_pem_x509_certificate(each) for each in (certificate, authority))
-    except ValueError as error:
-        return f"the certificate cannot be read: {error}"
-    if own.not_valid_after_utc < datetime.now(UTC):
-        return f"the certificate expired on {own.not_valid_after_utc:%Y-%m-%d}; try `laconic certs --renew`"
-    if own.not_valid_before_utc > datetime.now(UTC):
-        return "the certificate is not good yet; look at the clock of this machine"
-    try:
-        own.verify_directly_issued_by(root)
-    except (ValueError, TypeError, InvalidSignature):
-        return "the certificate is not of the authority that is believed here; try one that the coordinator believes"
-    return None
 
 
 def _require_file_name(name: str) -> None:

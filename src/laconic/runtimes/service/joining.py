@@ -19,8 +19,8 @@ from laconic.protocol.codec import MOST_BYTES
 from laconic.protocol.plan import Plan
 from laconic.runtimes.service import methods
 from laconic.runtimes.service.ages import WEEK
-from laconic.runtimes.service.authority import doubts, require_own
 from laconic.runtimes.service.background import background
+from laconic.runtimes.service.examining import doubts, require_own
 from laconic.runtimes.service.packages import grpc
 from laconic.runtimes.service.security import TLS, channel_credentials, require_address
 from laconic.runtimes.service.store import Store

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from laconic.errors import InputError
-from laconic.runtimes.service.authority import Side, require_fitting
+from laconic.runtimes.service.examining import Side, require_fitting
 from laconic.runtimes.service.hosts import is_loopback
 from laconic.runtimes.service.packages import grpc
 
