@@ -40,7 +40,7 @@ from laconic.runtimes.service.coordinator import Coordinator
 from laconic.runtimes.service.housekeeping import Housekeeping
 from laconic.runtimes.service.joining import Joining
 from laconic.runtimes.service.linking import Link, Linking
-from laconic.runtimes.service.marks import mark_of
+from laconic.runtimes.service.stamps import stamp_of
 from laconic.runtimes.service.store import Store
 from tests.service.settling import is_flushed, serving, settle, until
 
@@ -161,9 +161,9 @@ def test_decisions_of_a_state_file_from_before_there_were_marks_are_taken(tmp_pa
         assert set(agent.pending) == {kept.id}
         agent.observe(kept.id, 1.0)
         agent.observe(killed, 1.0)
-        assert agent.choose(ARMS).id.startswith(f"{mark_of('a'):x}")
-    assert len({mark_of(str(each)) for each in range(100)}) == 100
-    assert all(2**19 <= mark_of(name) < 2**20 for name in ("a", "Ω", "edge-17"))
+        assert agent.choose(ARMS).id.startswith(f"{stamp_of('a'):x}")
+    assert len({stamp_of(str(each)) for each in range(100)}) == 100
+    assert all(2**19 <= stamp_of(name) < 2**20 for name in ("a", "Ω", "edge-17"))
 
 
 def test_a_restarted_agent_chooses_as_if_it_had_not_been(tmp_path: Path) -> None:

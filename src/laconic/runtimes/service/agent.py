@@ -33,8 +33,8 @@ from laconic.runtimes.service.diary import Diary, Entry
 from laconic.runtimes.service.housekeeping import PAUSE, Housekeeping
 from laconic.runtimes.service.joining import TABLE, Joining, Start
 from laconic.runtimes.service.linking import RECONNECT, Linking
-from laconic.runtimes.service.marks import new_start, require_own
 from laconic.runtimes.service.security import TLS
+from laconic.runtimes.service.stamps import new_start, require_own
 from laconic.runtimes.service.store import Store
 from laconic.runtimes.service.traffic import Traffic
 from laconic.runtimes.service.uninterrupted import Bell
