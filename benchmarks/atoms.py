@@ -1,7 +1,10 @@
 """``python -m benchmarks.atoms``: what building versions costs, and what atoms cost in regret and in bytes.
 
-``--prototype`` names a folder with an earlier implementation (`core.py`, `simlag.py`); it is then played on the same
-seeds, and the versions are built of the log that it left, so that both builders have the same inputs in one run.
+``--prototype`` names a folder with another implementation of the same algorithm, to be timed beside this one; there is
+none in this repository. Its modules are called as `Played` does: `batched.py` has a world ``Env``, `core.py` a
+``Reference`` to which points are added, and `simlag.py` the functions ``build_atoms`` and ``run``. It is then played on
+the same seeds, and the versions are built of the log that it left, so that both builders have the same inputs in one
+run.
 """
 
 from __future__ import annotations
@@ -23,8 +26,18 @@ from benchmarks.lag import DELTA, GROWTH, HEADER, SETTINGS, Setting, Simulation,
 from laconic.arrays import Floats
 from laconic.atoms import Recipe, Reference, Version, build
 from laconic.atoms import version as versions
+from laconic.errors import InputError
 
 app = typer.Typer(add_completion=False)
+#: The modules of another implementation.
+PARTS = ("batched.py", "core.py", "simlag.py")
+Prototype = Annotated[
+    Path | None,
+    typer.Option(
+        help="A folder with another implementation of the same algorithm, to be timed beside: batched.py (Env), "
+        "core.py (Reference.add) and simlag.py (build_atoms, run)."
+    ),
+]
 
 
 @dataclass
@@ -48,20 +61,29 @@ class Recorded:
 def main(
     case: Annotated[str, typer.Argument(help=f"One of {', '.join(SETTINGS)}.")] = "d5",
     seeds: Annotated[int, typer.Option(min=1, help="How many, from 100 on.")] = 1,
-    prototype: Annotated[Path | None, typer.Option(help="A folder with an earlier implementation.")] = None,
+    prototype: Prototype = None,
     play: Annotated[bool, typer.Option(help="Also play the simulation in rounds.")] = True,
 ) -> None:
     """Print costs, ratios and, where it is played, regret and bytes of one setting."""
     setting = SETTINGS[case]
+    if prototype is not None:
+        require_prototype(prototype)
     for seed in range(100, 100 + seeds):
         if prototype is None:
             record = schedule(setting, seed=seed)
         else:
             record = Played(prototype).record(setting, seed=seed)
-            typer.echo(f"{case} {seed} before  {_line(record)}")
-        typer.echo(f"{case} {seed} now     {rebuilt(setting, record)}")
+            typer.echo(f"{case} {seed} other   {_line(record)}")
+        typer.echo(f"{case} {seed} here    {rebuilt(setting, record)}")
         if play:
             typer.echo(f"{case} {seed} played  {Simulation(setting, seed=seed, atoms=Recipe()).run()}")
+
+
+def require_prototype(folder: Path) -> None:
+    """Say what is missing of another implementation."""
+    missing = [name for name in PARTS if not (folder / name).exists()]
+    if missing:
+        raise InputError(f"{folder} has no {', '.join(missing)}; without --prototype only this implementation is timed")
 
 
 def _line(record: Recorded) -> str:
@@ -134,7 +156,7 @@ def clocked(owner: Any, name: str) -> Iterator[list[Cost]]:
 
 
 class Played:
-    """An earlier implementation, watched from outside while it plays."""
+    """Another implementation, watched from outside while it plays."""
 
     def __init__(self, folder: Path) -> None:
         sys.path.insert(0, str(folder))

@@ -1,8 +1,9 @@
 """``python -m benchmarks.whole``: CPU time and memory of whole runs of LaconicUCB, building and certificate apart.
 
-``--prototype`` names a folder with an earlier implementation (`batched.py`, `core.py`, `simlag.py`), which then plays a
-problem of the same sizes in the same run, so that what counts is a ratio on one machine under one load. ``--repeat``
-plays both in turns and takes the least of each, as whatever else a machine does only ever adds to what a run takes.
+``--prototype`` names a folder with another implementation of the same algorithm, as `benchmarks.atoms` says. It then
+plays a problem of the same sizes in the same run, so that what counts is a ratio on one machine under one load.
+``--repeat`` plays both in turns and takes the least of each, as whatever else a machine does only ever adds to what a
+run takes.
 """
 
 from __future__ import annotations
@@ -17,24 +18,22 @@ from typing import Annotated, Any
 
 import typer
 
-from benchmarks.atoms import Played, clocked
+from benchmarks.atoms import Played, Prototype, clocked, require_prototype
 from benchmarks.clock import peak_memory, timed
 from benchmarks.lag import SETTINGS, Setting
 from benchmarks.threads import environment
 from laconic import Catalogue, Cosine, LaconicUCB, run
 from laconic.atoms import version as versions
-from laconic.errors import InputError
 from laconic.problems.base import Problem
 from laconic.protocol.digests import atoms as digests
 from laconic.report.table import NOTHING, Table
 
 app = typer.Typer(add_completion=False)
-PARTS = ("batched.py", "core.py", "simlag.py")
-HEADERS = ("setting", "cpu s", "building", "certificate", "peak MB", "before", "ratio", "required", "met")
-#: At most this part of the earlier implementation's CPU time, and so many megabytes.
+HEADERS = ("setting", "cpu s", "building", "certificate", "peak MB", "other cpu s", "ratio", "required", "met")
+#: At most this part of the other implementation's CPU time, and so many megabytes.
 REQUIRED = {"d20": 0.7, "d20-rich": 0.35, "d5-long": 0.7}
 MEGABYTES = 500
-#: With this clients ask as often as in the earlier implementation, so that both do the same work.
+#: With this clients ask as often as in the other implementation, so that both do the same work.
 DELTA = 0.5
 
 
@@ -52,7 +51,7 @@ class Whole:
 def main(
     only: Annotated[list[str] | None, typer.Option(help=f"Settings: {', '.join(SETTINGS)}.")] = None,
     seed: Annotated[int, typer.Option(min=0)] = 100,
-    prototype: Annotated[Path | None, typer.Option(help="A folder with an earlier implementation.")] = None,
+    prototype: Prototype = None,
     repeat: Annotated[int, typer.Option(min=1, help="Runs of each, in turns; the least counts.")] = 1,
     here: Annotated[bool, typer.Option("--here", hidden=True)] = False,
 ) -> None:
@@ -64,33 +63,26 @@ def main(
         raise typer.BadParameter(f"no setting is called {unknown[0]!r}; there are {', '.join(SETTINGS)}")
     if here:
         (name,) = names
-        found = played(SETTINGS[name], seed=seed) if prototype is None else before(prototype, SETTINGS[name], seed=seed)
+        found = played(SETTINGS[name], seed=seed) if prototype is None else other(prototype, SETTINGS[name], seed=seed)
         typer.echo(json.dumps(vars(found)))
         return
     rows = [_row(name, seed=seed, prototype=prototype, repeat=repeat) for name in names]
     typer.echo(Table(HEADERS, rows=tuple(rows)).text())
 
 
-def require_prototype(folder: Path) -> None:
-    """Say what is missing of an earlier implementation."""
-    missing = [name for name in PARTS if not (folder / name).exists()]
-    if missing:
-        raise InputError(f"{folder} has no {', '.join(missing)}; without --prototype only this implementation is timed")
-
-
 def _row(name: str, *, seed: int, prototype: Path | None, repeat: int) -> tuple[str, ...]:
     both = [None] if prototype is None else [None, prototype]
     rounds = [[_in_child(name, seed=seed, prototype=folder) for folder in both] for _ in range(repeat)]
-    now, *earlier = (min(runs, key=lambda each: each.cpu) for runs in zip(*rounds, strict=True))
-    cells = (name, f"{now.cpu:.1f}", f"{now.building:.1f}", f"{now.certificate:.1f}", f"{now.peak:.0f}")
-    small = now.peak <= MEGABYTES
+    mine, *others = (min(runs, key=lambda each: each.cpu) for runs in zip(*rounds, strict=True))
+    cells = (name, f"{mine.cpu:.1f}", f"{mine.building:.1f}", f"{mine.certificate:.1f}", f"{mine.peak:.0f}")
+    small = mine.peak <= MEGABYTES
     limit = REQUIRED.get(name)
-    if not earlier:
+    if not others:
         return (*cells, NOTHING, NOTHING, f"≤ {MEGABYTES} MB", "yes" if small else "NO")
-    ratio = now.cpu / earlier[0].cpu
+    ratio = mine.cpu / others[0].cpu
     met = small and (limit is None or ratio <= limit)
     required = f"≤ {MEGABYTES} MB" if limit is None else f"≤ {limit:g}, {MEGABYTES} MB"
-    return (*cells, f"{earlier[0].cpu:.1f}", f"{ratio:.2f}", required, "yes" if met else "NO")
+    return (*cells, f"{others[0].cpu:.1f}", f"{ratio:.2f}", required, "yes" if met else "NO")
 
 
 def _in_child(name: str, *, seed: int, prototype: Path | None = None) -> Whole:
@@ -120,11 +112,11 @@ def _play(algorithm: LaconicUCB, setting: Setting, *, seed: int) -> object:
     return run(algorithm, problem_of(setting), clients=setting.clients, rounds=setting.rounds, seed=seed)
 
 
-def before(folder: Path, setting: Setting, *, seed: int) -> Whole:
-    """A run of an earlier implementation."""
-    other = Played(folder)
-    play: Callable[[], Any] = other.prepared(setting, seed=seed)
-    with clocked(other.simlag, "build_atoms") as building:
+def other(folder: Path, setting: Setting, *, seed: int) -> Whole:
+    """A run of the other implementation."""
+    there = Played(folder)
+    play: Callable[[], Any] = there.prepared(setting, seed=seed)
+    with clocked(there.simlag, "build_atoms") as building:
         cost, _ = timed(play)
     return Whole(cost.cpu, building[0].cpu, 0.0, peak_memory() / 1e6)
 

@@ -2,15 +2,19 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
+from benchmarks import atoms, whole
+from benchmarks.atoms import PARTS, require_prototype
 from benchmarks.contests import CONTESTS, Contest, Rival
 from benchmarks.judged import Judge, table
 from benchmarks.lag import SETTINGS
 from benchmarks.ratios import ratio_of_means
-from benchmarks.whole import played, require_prototype
+from benchmarks.whole import played
 from laconic import DisKernelUCB, Gaussian, InputError, grid
 from laconic.experiments.runner import Event, Finished, Sweep
 from laconic.experiments.tasks import Store
@@ -99,7 +103,19 @@ def test_a_whole_run_is_timed_in_parts() -> None:
     assert found.peak > 0
 
 
-def test_what_is_missing_of_an_earlier_implementation_is_named(tmp_path: Path) -> None:
+def test_what_is_missing_of_another_implementation_is_named(tmp_path: Path) -> None:
     (tmp_path / "core.py").touch()
     with pytest.raises(InputError, match=r"no batched\.py, simlag\.py"):
         require_prototype(tmp_path)
+
+
+@pytest.mark.parametrize("benchmark", [atoms, whole])
+def test_the_help_says_what_another_implementation_must_have(benchmark: ModuleType) -> None:
+    said = CliRunner().invoke(benchmark.app, ["--help"], env={"COLUMNS": "1000"}).output
+    assert "another implementation of the same algorithm" in said
+    assert all(part in said for part in (*PARTS, "Env", "Reference.add", "build_atoms", "run"))
+
+
+def test_a_folder_that_lacks_another_implementation_is_refused_before_anything_is_played(tmp_path: Path) -> None:
+    done = CliRunner().invoke(atoms.app, ["d3", "--prototype", str(tmp_path)])
+    assert isinstance(done.exception, InputError)
