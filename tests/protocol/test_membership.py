@@ -339,18 +339,18 @@ def test_a_client_that_leaves_keeps_nothing_of_the_sync() -> None:
 @pytest.mark.parametrize("when", ["before", "during"])
 def test_who_is_away_for_good_is_retired_and_joins_again_when_it_greets(algorithm: Algorithm, when: str) -> None:
     federation = warm(algorithm)
-    server = federation.server
-    assert server.retire(name(2)).dropped == f"{name(2)!r} is linked"
+    server, who = federation.server, federation.member(2).name
+    assert server.retire(who).dropped == f"{who!r} is linked"
     assert server.retire("nobody").dropped == "no 'nobody' is away"
     if when == "during":
         next(iter(every_interleaving(federation, fired=1)))
     federation.cut(2)
     before = server.hub.clients
-    outcome = server.retire(name(2))
-    federation.server_said(outcome)
+    outcome = server.retire(who)
+    federation.post_down(outcome)
     assert server.hub.clients == before - 1
-    assert [type(record).__name__ for record in outcome.keep][0] == "Departed"
-    assert server.retire(name(2)).dropped == f"no {name(2)!r} is away"
+    assert type(outcome.keep[0]).__name__ == "Departed"
+    assert server.retire(who).dropped == f"no {who!r} is away"
     finish(federation)
     federation.greet(2)
     finish(federation)

@@ -56,7 +56,9 @@ class ObserveBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """What is reported on."""
         if self.point is None:
             return self.id
-        return Decision(self.id, arm=0, mean=0.0, deviation=0.0, width=0.0, point=finite_array("point", [self.point], ndim=2))
+        return Decision(
+            self.id, arm=0, mean=0.0, deviation=0.0, width=0.0, point=finite_array("point", [self.point], ndim=2)
+        )
 
 
 class LearnBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
