@@ -22,7 +22,7 @@ def test_the_table_says_what_is_best_and_where_the_figure_is(tmp_path: Path) -> 
 def test_json_is_the_only_thing_on_stdout(tmp_path: Path) -> None:
     done = Outcome("frontier", "-a", "AskServer,DisKernelUCB", *SMALL, "--gamma", "0.5", "--json", "--out", tmp_path)
     said = json.loads(done.out)
-    assert len(said["points"]) == 13
+    assert len(said["points"]) == 25  # one that asks, and six thresholds on each of four wires
     (asking,) = (point for point in said["points"] if point["round_trip_a_decision"])
     assert (asking["label"], asking["params"]["gamma"]) == ("AskServer", 0.5)
     best = [point for point in said["points"] if point["non_dominated"]]

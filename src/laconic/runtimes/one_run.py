@@ -67,14 +67,14 @@ def run(
     require_flag("beyond_memory", beyond_memory)
     require_one_of("runtime", runtime, choices=tuple(RUNTIMES))
     instance = _problem(problem).instance(seed=seed, clients=clients, rounds=rounds)
-    first = check_round(instance.round(0), index=0, clients=clients, dim=instance.dim)
-    if not beyond_memory:
-        need = memory_needed(algorithm, instance, clients=clients, rounds=rounds)
-        require_memory([need] if need else [])
     play = RUNTIMES[runtime]
     how: dict[str, Any] = {"rounds": rounds, "seed": seed, "progress": progress}
     how |= {"log": True} if log else {}
     with one_set_of_threads():
+        first = check_round(instance.round(0), index=0, clients=clients, dim=instance.dim)
+        if not beyond_memory:
+            need = memory_needed(algorithm, instance, clients=clients, rounds=rounds)
+            require_memory([need] if need else [])
         require_kernel(algorithm, first)
         if isinstance(algorithm, AskServer):  # here, so that no runtime asks which algorithm it plays
             return asked(play, algorithm, instance, clients=clients, **how)
