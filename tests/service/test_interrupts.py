@@ -49,13 +49,14 @@ def after_it(method: Callable[..., Any]) -> Callable[..., Any]:
 def test_an_interrupt_while_records_are_written_loses_and_doubles_nothing(
     group_commit: float, owner: type, name: str, when: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(housekeeping, "PAUSE", 60.0)  # its thread is none that signals interrupt
+    monkeypatch.setattr(housekeeping, "PAUSE", 60.0)  # its thread is none that signals interrupt, nor is the link's
 
     def learn(agent: Agent) -> None:
         agent.learn(ARMS[:1], [3.0])
         agent._diary.write()
 
     with lonely(tmp_path, group_commit=group_commit) as agent:
+        agent._link.stop()
         agent.observe(agent.choose(ARMS), 1.0)
         agent.observe(agent.choose(ARMS), 2.0)
         with monkeypatch.context() as patched:

@@ -295,7 +295,15 @@ class Diary:
     def close(self) -> None:
         """Write what waits, and let go of the store."""
         try:
-            self.write()
+            self._scribe.call(self._let_go)
         finally:
-            self.store.close()
             self._scribe.end()
+
+    def _let_go(self) -> None:
+        with self._disk:  # SQLite crashes where it is closed in the middle of a write
+            try:
+                self._write()
+            finally:
+                self.store.close()
+            if self.failing is not None:
+                raise StateError(self.failing)

@@ -45,7 +45,9 @@ class Scribe:
 
     def __init__(self, name: str) -> None:
         self._tasks: SimpleQueue[_Task[Any] | None] = SimpleQueue()
-        threading.Thread(target=self._run, name=f"{name}-scribe", daemon=True).start()
+        self._has_ended = False
+        self._thread = threading.Thread(target=self._run, name=f"{name}-scribe", daemon=True)
+        self._thread.start()
 
     def call(self, what: Callable[[], T]) -> T:
         """Make a call; it goes on to its end where an interrupt ends the waiting for it."""
@@ -53,15 +55,27 @@ class Scribe:
             return what()
         task = _Task(what)
         self._tasks.put(task)
+        if self._has_ended:
+            self._run_rest()
         return task.wait()
 
     def end(self) -> None:
-        """Let go of the thread; nothing is called after this."""
+        """Let go of the thread once it has made the calls that came; later ones are made where they are."""
         self._tasks.put(None)
+        self._thread.join()  # Python ends threads of this kind wherever they are
 
     def _run(self) -> None:
         while (task := self._tasks.get()) is not None:
             task.run()
+        self._has_ended = True  # whoever does not see that yet has put in its task before the rest is run
+        self._run_rest()
+
+    def _run_rest(self) -> None:
+        with suppress(Empty):
+            while True:
+                task = self._tasks.get_nowait()
+                if task is not None:
+                    task.run()
 
 
 class Bell:
