@@ -1,8 +1,10 @@
 """Ctrl-C may come anywhere: what was acknowledged is stored once, and what was interrupted at most once."""
 
+import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from laconic import Agent, DisKernelUCB, Gaussian
 from laconic.runtimes.service import housekeeping
 from laconic.runtimes.service.diary import Diary
 from laconic.runtimes.service.store import Store
+from laconic.runtimes.service.uninterrupted import Scribe
 
 ARMS = np.array([[0.1, 0.2], [0.3, -0.4], [-0.5, 0.6]])
 
@@ -83,6 +86,49 @@ def test_an_interrupt_within_a_transaction_ends_it(tmp_path: Path) -> None:
         agent.observe(agent.choose(ARMS), 1.0)
     with lonely(tmp_path) as agent:
         assert rewards(agent) == [1.0]
+
+
+def test_an_interrupt_while_an_agent_is_closed_lets_go_of_its_file_only_when_what_waits_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping, "PAUSE", 60.0)
+    append, close, closed, overlapped = Store.append, Store.close, threading.Event(), []
+
+    def slow(store: Store, *arguments: Any, **options: Any) -> None:
+        main = threading.main_thread().ident
+        assert main is not None
+        signal.pthread_kill(main, signal.SIGINT)
+        overlapped.append(closed.wait(0.5))
+        append(store, *arguments, **options)
+
+    def noted(store: Store) -> None:
+        closed.set()
+        close(store)
+
+    agent = lonely(tmp_path, group_commit=60.0)
+    agent._link.stop()  # which would write what waits
+    agent.observe(agent.choose(ARMS), 1.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "append", slow)
+        patched.setattr(Store, "close", noted)
+        with pytest.raises(KeyboardInterrupt):
+            agent._diary.close()
+    agent.close()
+    assert overlapped == [False]
+    with lonely(tmp_path) as agent:
+        assert rewards(agent) == [1.0]
+
+
+def test_what_the_main_thread_asks_of_a_scribe_that_has_ended_is_done_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scribe, found = Scribe("a"), []
+    scribe.end()
+    late = threading.Thread(target=lambda: found.append(scribe.call(lambda: 7)), daemon=True)
+    monkeypatch.setattr(threading, "main_thread", lambda: late)
+    late.start()
+    late.join(10.0)
+    assert found == [7]
 
 
 #: Interrupts itself again and again while it observes; on stdout are the rewards that were acknowledged.
