@@ -706,6 +706,22 @@ def test_who_is_away_and_not_let_in_counts_as_having_left_and_may_be_let_in_agai
             until(lambda: "not among the names" in (agent.status().link_error or ""))
 
 
+def test_who_greets_while_its_name_is_withdrawn_is_not_let_in_for_as_long_as_its_link_lasts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with coordinator(tmp_path) as there:
+        refusal = there.desk._refusal
+
+        def late(*arguments: Any) -> str | None:
+            said = refusal(*arguments)
+            there.allow(None, gone=["a"])  # before the one who is let in is known to have a link
+            return said
+
+        monkeypatch.setattr(there.desk, "_refusal", late)
+        with joined(there, tmp_path, name="a"):
+            until(lambda: [member["status"] for member in there.status()["members"]] == ["left"])
+
+
 def test_names_are_a_list_and_not_one_text_of_which_each_letter_would_be_a_name(tmp_path: Path) -> None:
     for wrong in ("allowed", "gone", "members"):
         with pytest.raises(InputError, match=rf"{wrong} must be a list of names, not the text 'edge-1'; try {wrong}="):

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -242,13 +241,7 @@ class Coordinator:
         """
         allowed = None if names is None else frozenset(require_names("names", names))
         self.desk.allowed, self.desk.gone = allowed, frozenset(require_names("gone", gone))
-        reason = "{!r} is no longer among the names that are let in"
-        ends = [
-            partial(door.end, reason.format(door.name), denied=True)
-            for door in list(self.desk.doors.values())
-            if door.name is not None and not self.desk.lets_in(door.name)
-        ]
-        self._background.post([*ends, self.onlookers.wake])
+        self._background.post([self.onlookers.wake])
         self.desk.put(Reviewed())
 
     def status(self) -> dict[str, Any]:

@@ -278,6 +278,7 @@ class Desk:
             effects.add(self.server.lose(event.door.number))
             self._retire(() if event.door.name is None else (event.door.name,), effects)
         elif isinstance(event, Reviewed):
+            self._end_withdrawn()
             self._retire(self.server.hub.numbers, effects)
         elif isinstance(event, Passed):
             effects.add(self.server.tick(event.now))
@@ -289,6 +290,12 @@ class Desk:
     def lets_in(self, name: str) -> bool:
         """Whether a name may join."""
         return name not in self.gone and (self.allowed is None or name in self.allowed)
+
+    def _end_withdrawn(self) -> None:
+        """End the links of those who are not let in, also where they greeted while that was being said."""
+        for door in self.doors.values():
+            if door.name is not None and not self.lets_in(door.name):
+                self._end(door, f"{door.name!r} is no longer among the names that are let in", denied=True)
 
     def _retire(self, names: Iterable[str], effects: Effects) -> None:
         """Count those as having left that are away and not let in: nobody else could take them off the roster."""
