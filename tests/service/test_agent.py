@@ -673,8 +673,10 @@ def test_a_snapshot_that_cannot_be_stored_is_tried_now_and_then_and_rewards_are_
         assert agent.status().observations == 301
 
 
-def test_what_waits_with_what_was_answered_is_said_to_be_kept_and_is_stored_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize("others", [0, 2])
+def test_what_waits_with_what_was_answered_is_said_to_be_kept_and_is_stored_once(others: int, tmp_path: Path) -> None:
     with lonely(tmp_path, group_commit=60.0) as agent:
+        agent._link.stop()  # what happens to it waits as well
         diary = agent._diary
         diary.write()
         refused: list[StateError] = []
@@ -690,6 +692,8 @@ def test_what_waits_with_what_was_answered_is_said_to_be_kept_and_is_stored_once
             until(lambda: len(diary._queue) == 1)
             agent.observe(agent.choose(ARMS), 4.0)  # answered at once, as group commit does
             append, diary.store.append = diary.store.append, _full  # type: ignore[method-assign]
+            for _ in range(others):  # who come first with what they wait for
+                diary._write()
         thread.join()
         assert "do not repeat it" in str(refused[0])
         diary.store.append = append  # type: ignore[method-assign]

@@ -240,7 +240,8 @@ class Diary:
             self._queue = deque(everything[:stay])
             kept = StateError(f"{error}; it happened all the same, and is tried again: do not repeat it")
             for entry in everything[:stay]:
-                entry.error, entry.answered = None if entry.answered else kept, True
+                if not entry.answered:  # else whoever waits for it may still have to be told what was said first
+                    entry.error, entry.answered = kept, True
             owed = self._go_back(everything[stay:], error) if stay < len(everything) else ()
         self.failing = str(error)
         if owed:
