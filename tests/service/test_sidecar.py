@@ -193,7 +193,8 @@ def test_an_application_has_its_agent_leave_and_come_back(tmp_path: Path) -> Non
     with coordinator(tmp_path) as hub, joined(hub, tmp_path) as agent, Sidecar(agent, listen="127.0.0.1:0") as there:
         ask(there, "/flush", {})
         code, status = ask(there, "/leave", {})
-        assert (code, status["state"]) == (200, "outside")
+        assert (code, status["state"], status["linked"]) == (200, "outside", False)
+        assert "POST /reconnect over HTTP, to come back" in status["link_error"]
         until(lambda: hub.status()["members"][0]["status"] == "left")
         assert "POST /reconnect over HTTP, to come back" in ask(there, "/status")[1]["link_error"]
         assert ask(there, "/choose", {"arms": ARMS})[0] == 200

@@ -160,7 +160,7 @@ class Linking:
         link = self._link
         if link is not None:
             link.end(reason)
-        self.error = reason
+        self.is_up, self.error = False, reason  # at once: the other side has its time to read a farewell
         self._loop.call_soon_threadsafe(self._unwanted.set)
 
     def again(self) -> None:
@@ -199,7 +199,7 @@ class Linking:
             return
         # Before those who wait for a flush hear of the event: they may ask for a link at once.
         told = f"{reason}; then {RECONNECT} to come back"
-        self.is_resting, self.error = True, told
+        self.is_resting, self.is_up, self.error = True, False, told
         try:
             self._owner.happen(lambda client: client.leave(reason[:MOST_REASON]))
         except Exception as error:
