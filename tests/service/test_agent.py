@@ -37,6 +37,7 @@ from laconic.runtimes.service import housekeeping, retrying
 from laconic.runtimes.service import linking as linkings
 from laconic.runtimes.service import store as stores
 from laconic.runtimes.service.coordinator import Coordinator
+from laconic.runtimes.service.diary import Entry
 from laconic.runtimes.service.housekeeping import Housekeeping
 from laconic.runtimes.service.joining import Joining
 from laconic.runtimes.service.linking import Link, Linking
@@ -703,6 +704,30 @@ def test_what_waits_with_what_was_answered_is_said_to_be_kept_and_is_stored_once
 
 def _full(*records: Any, **options: Any) -> None:
     raise StateError("the disk is full")
+
+
+def test_an_effect_that_nobody_foresaw_to_fail_keeps_nothing_else_from_being_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(housekeeping, "PAUSE", 60.0)
+    failing: list[Entry] = []
+    with lonely(tmp_path) as agent:
+        agent._link.stop()
+        perform = agent._diary._perform
+
+        def broken(entry: Entry) -> None:
+            if not failing:
+                failing.append(entry)
+            if failing[0] is entry:
+                raise RuntimeError("by design")
+            perform(entry)
+
+        monkeypatch.setattr(agent._diary, "_perform", broken)
+        with pytest.raises(RuntimeError, match="by design"):
+            agent.learn(ARMS[:1], [1.0])
+        agent.learn(ARMS[1:2], [2.0])
+    with lonely(tmp_path) as agent:
+        assert sorted(agent._diary.client.learner.history.rewards.tolist()) == [1.0, 2.0]
 
 
 def test_what_housekeeping_cannot_do_is_said_and_over_when_it_can_again(

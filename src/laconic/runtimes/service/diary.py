@@ -217,16 +217,24 @@ class Diary:
 
     def _written(self, entries: list[Entry]) -> None:
         self.failing = None
+        errors: list[Exception] = []
         for entry in entries:
             entry.written = True
             if not (entry.performed or entry.is_over):
-                self._perform(entry)
+                try:
+                    self._perform(entry)
+                except Exception as error:  # of our own: tried again it may fail again, and nothing more be stored
+                    errors.append(error)
+                    if entry.link is not None:  # what was not sent is asked for on the next one
+                        entry.link.end(f"{type(error).__name__}: {error}")
             entry.is_over = True
         with self._brief:
             while self._queue and self._queue[0].is_over:
                 first = self._queue.popleft()
                 self._shown -= 0 if first.shown is None else first.shown.arms.nbytes
         self._interrupted = None
+        if errors:
+            raise errors[0]
 
     def _logging(self, shown: list[Shown], records: list[Record]) -> Callable[[sqlite3.Connection], object] | None:
         """What is written into the log of decisions with records; None where there is no log."""
