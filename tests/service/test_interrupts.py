@@ -5,7 +5,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +88,15 @@ def test_an_interrupt_within_a_transaction_ends_it(tmp_path: Path) -> None:
         assert rewards(agent) == [1.0]
 
 
+@pytest.fixture
+def hearing() -> Iterator[None]:
+    """Hear Ctrl-C, to which a shell makes deaf what it starts in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("hearing")
 def test_an_interrupt_while_an_agent_is_closed_lets_go_of_its_file_only_when_what_waits_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
