@@ -94,6 +94,13 @@ class StateError(LaconicError):
     """
 
 
+class NotYetWritten(StateError):
+    """What was told to an agent happened, and waits to be written with what was answered by ``group_commit``.
+
+    It is tried again: do not repeat it, as it would be counted twice.
+    """
+
+
 class StateInUse(StateError):
     """Another process, or the one that this was forked from, has the state file.
 

@@ -23,11 +23,11 @@ import pytest
 
 from laconic import Agent, ApproxDisKernelUCB, DisKernelUCB, Gaussian, LaconicUCB, NKernelUCB
 from laconic.algorithms import Algorithm
-from laconic.errors import InputError, LinkError, StateError, StateInUse, UnknownDecision
+from laconic.errors import InputError, LinkError, NotYetWritten, StateError, StateInUse, UnknownDecision
 from laconic.protocol.client import Client
 from laconic.protocol.learner import Decision
-from laconic.protocol.messages import Ask
-from laconic.protocol.outcome import Work
+from laconic.protocol.messages import Ask, Welcome
+from laconic.protocol.outcome import Outcome, Work
 from laconic.protocol.records import Finished, Forgot, Record, encode_record
 from laconic.protocol.restoring import restore_client, snapshot_client
 from laconic.protocol.roster import Patience
@@ -683,7 +683,7 @@ def test_what_waits_with_what_was_answered_is_said_to_be_kept_and_is_stored_once
         refused: list[StateError] = []
 
         def learn() -> None:
-            with pytest.raises(StateError) as caught:
+            with pytest.raises(NotYetWritten) as caught:
                 diary.happen(lambda client: client.learn(ARMS, [1.0, 2.0, 3.0]))
             refused.append(caught.value)
 
@@ -706,8 +706,8 @@ def _full(*records: Any, **options: Any) -> None:
     raise StateError("the disk is full")
 
 
-def test_an_effect_that_nobody_foresaw_to_fail_keeps_nothing_else_from_being_stored(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_an_effect_that_nobody_foresaw_to_fail_is_logged_and_keeps_nothing_from_being_stored_nor_anyone_from_hearing_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(housekeeping, "PAUSE", 60.0)
     failing: list[Entry] = []
@@ -723,19 +723,48 @@ def test_an_effect_that_nobody_foresaw_to_fail_keeps_nothing_else_from_being_sto
             perform(entry)
 
         monkeypatch.setattr(agent._diary, "_perform", broken)
-        with pytest.raises(RuntimeError, match="by design"):
-            agent.learn(ARMS[:1], [1.0])
+        agent.learn(ARMS[:1], [1.0])
+        assert "by design" in str(caplog.records[-1].exc_info)
         agent.learn(ARMS[1:2], [2.0])
     with lonely(tmp_path) as agent:
         assert sorted(agent._diary.client.learner.history.rewards.tolist()) == [1.0, 2.0]
 
 
-def test_what_housekeeping_cannot_do_is_said_and_over_when_it_can_again(
+def test_what_is_written_before_somebody_waits_for_it_is_known_to_be_also_when_the_agent_was_closed_meanwhile(
+    tmp_path: Path,
+) -> None:
+    agent = lonely(tmp_path)
+    agent._link.stop()
+    entry = agent._diary.enter(lambda client: client.learn(ARMS, [1.0, 2.0, 3.0]))
+    agent.close()
+    agent._diary.settle(entry)
+    late = agent._diary.enter(lambda client: client.learn(ARMS, [4.0, 5.0, 6.0]))
+    with pytest.raises(StateError, match="closed"):
+        agent._diary.settle(late)
+    with lonely(tmp_path) as agent:
+        assert agent.status().observations == 3
+
+
+def test_an_agent_that_cannot_be_made_leaves_no_thread_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*arguments: Any, **options: Any) -> Any:
+        raise RuntimeError("by design")
+
+    monkeypatch.setattr(agents, "Housekeeping", broken)
+    with pytest.raises(RuntimeError, match="by design"):
+        lonely(tmp_path, name="never-made")
+    assert not [each for each in threading.enumerate() if "never-made" in each.name]
+
+
+def test_what_housekeeping_cannot_do_again_and_again_is_said_and_over_when_it_can_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(housekeeping, "PAUSE", 0.01)
+    monkeypatch.setattr(housekeeping, "AGAIN", 0.01)
+    failures = [0]
 
     def broken() -> None:
+        failures[0] += 1
+        assert failures[0] >= housekeeping.HOPELESS or agent.trouble is None
         raise RuntimeError("by design")
 
     with lonely(tmp_path) as agent:
@@ -847,6 +876,47 @@ def test_who_leaves_and_closes_at_once_has_left(tmp_path: Path) -> None:
                 agent.leave()
         until(lambda: not any(member["status"] in ("present", "away") for member in there.status()["members"]))
         assert there.desk.server.hub.clients == 0
+
+
+def test_who_left_though_that_is_not_yet_written_has_no_link_and_may_come_back(tmp_path: Path) -> None:
+    with (
+        coordinator(tmp_path) as there,
+        Agent.join(there.address, name="a", state=tmp_path / "a.db", insecure=True, group_commit=60.0) as agent,
+    ):
+        agent.flush()
+        diary, refused = agent._diary, []
+
+        def leave() -> None:
+            try:
+                agent.leave()
+            except NotYetWritten as error:
+                refused.append(error)
+
+        with diary._disk:
+            thread = threading.Thread(target=leave)
+            thread.start()
+            until(lambda: agent.status().state == "outside")
+            agent.observe(agent.choose(ARMS), 1.0)
+            append, diary.store.append = diary.store.append, _full  # type: ignore[method-assign]
+            diary._write()
+        thread.join()
+        assert len(refused) == 1
+        assert agent.status().linked is False
+        diary.store.append = append  # type: ignore[method-assign]
+        agent.reconnect()
+        agent.flush()
+        assert there.status()["members"][0]["status"] == "present"
+
+
+def test_a_greeting_that_is_answered_after_its_agent_left_makes_no_link(tmp_path: Path) -> None:
+    with coordinator(tmp_path) as there, joined(there, tmp_path) as agent:
+        until(lambda: agent.status().linked)
+        agent.leave()
+        link = Link(agent._link._loop, agent._link._codec, too_large=lambda *_: None)
+        welcome = Welcome(number=0, clients=1, incarnation=1, known=0, tip=0, term=1, prove=False, syncing=None)
+        agent._link._taken(welcome, Outcome(dropped="this client is outside"), link)
+        assert (agent.status().linked, link.was_up) == (False, False)
+        assert "left" in str(agent.status().link_error)
 
 
 def test_a_flush_that_nobody_answers_is_still_wanted_when_the_coordinator_comes(tmp_path: Path) -> None:

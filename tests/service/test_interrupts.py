@@ -132,6 +132,7 @@ def test_what_the_main_thread_asks_of_a_scribe_that_has_ended_is_done_all_the_sa
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scribe, found = Scribe("a"), []
+    scribe.start()
     scribe.end()
     late = threading.Thread(target=lambda: found.append(scribe.call(lambda: 7)), daemon=True)
     monkeypatch.setattr(threading, "main_thread", lambda: late)

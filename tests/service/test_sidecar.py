@@ -386,6 +386,18 @@ def test_a_file_that_makes_no_sense_is_refused(tmp_path: Path) -> None:
             read_agent(file)
 
 
+def test_a_slow_start_says_what_it_waits_for(tmp_path: Path) -> None:
+    file, given = tmp_path / "agent.toml", '\n[algorithm]\nname = "LaconicUCB"\n'
+    text = 'address = "127.0.0.1:1"\nname = "a"\nstate = "a.db"\nlisten = "unix:a.sock"\ninsecure = true\n'
+    file.write_text(text)
+    assert read_agent(file).waits_for == "waiting for the coordinator, which says the plan"
+    file.write_text(f"{text}dim = 2\n{given}")
+    assert read_agent(file).waits_for == "opening the state file"
+    file.write_text(text)
+    (tmp_path / "a.db").touch()
+    assert read_agent(file).waits_for == "opening the state file"
+
+
 def test_a_first_start_that_waits_for_its_coordinator_ends_with_0_when_it_is_told_to(tmp_path: Path) -> None:
     file = tmp_path / "agent.toml"
     with socket.create_server(("127.0.0.1", 0)) as silent:

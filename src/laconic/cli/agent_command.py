@@ -64,7 +64,7 @@ async def _joined(settings: AgentSettings, signals: Signals) -> Agent | None:
             break
         if looks == SILENT:
             logger, where = logging.getLogger("laconic.agent"), {"address": settings.file.address}
-            logger.info("waiting for the coordinator, which says the plan", extra=where)
+            logger.info(settings.waits_for, extra=where)
     if joining.done():
         return await joining
     joining.cancel()

@@ -59,6 +59,13 @@ class AgentSettings:
             log_decisions=file.log_decisions,
         )
 
+    @property
+    def waits_for(self) -> str:
+        """What its start, under way, waits for: a state file is made when the plan is known."""
+        if self.file.algorithm is not None or (self.folder / self.file.state).exists():
+            return "opening the state file"
+        return "waiting for the coordinator, which says the plan"
+
     def sidecar(self, agent: Agent) -> Sidecar:
         """Its sidecar, ready to start."""
         listen, file = self.file.listen, self.file

@@ -263,6 +263,7 @@ class Agent:
         return agent
 
     def _start(self) -> None:
+        self._diary.start()
         self._house.start()
         self._link.start()
 
@@ -313,6 +314,8 @@ class Agent:
         Raises:
             UnknownDecision: The decision was not made by this agent, was rewarded before, or was given up.
             InputError: The reward is no finite number, or too large to compute with.
+            NotYetWritten: The reward was learnt, and waits to be written, as may be with ``group_commit``: do not
+                report it again.
             StateError: The state file could not be written, as when the disk is full, or the agent was closed. Nothing
                 was learnt: report the reward again.
             StateInUse: This process was forked from the one that joined.
@@ -334,6 +337,8 @@ class Agent:
 
         Raises:
             InputError: Points and rewards are not as many, have a wrong shape, or are too large to compute with.
+            NotYetWritten: They were learnt, and wait to be written, as may be with ``group_commit``: do not report them
+                again.
             StateError: The state file could not be written, or the agent was closed. Nothing was learnt.
             StateInUse: This process was forked from the one that joined.
         """
@@ -457,12 +462,16 @@ class Agent:
         The coordinator is told, where there is a link.
 
         Raises:
+            NotYetWritten: It left, and that waits to be written.
             StateError: That it left could not be written, or the agent was closed.
             StateInUse: This process was forked from the one that joined.
         """
         self._require_open()
-        self._diary.happen(lambda client: Outcome() if _is_outside(client) else client.leave())
-        self._link.rest(f"this agent left; {RECONNECT} to come back")
+        try:
+            self._diary.happen(lambda client: Outcome() if _is_outside(client) else client.leave())
+        finally:  # it may have left though that is not written yet
+            if self._diary.look(_is_outside):
+                self._link.rest(f"this agent left; {RECONNECT} to come back")
 
     def close(self) -> None:
         """End the link, write what waits and let go of the state file; a second call does nothing.

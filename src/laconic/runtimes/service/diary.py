@@ -9,6 +9,7 @@ comes, writes nothing itself, and leaves that to a scribe.
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import threading
 from collections import deque
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from laconic.errors import StateError
+from laconic.errors import NotYetWritten, StateError
 from laconic.protocol.client import Client
 from laconic.protocol.learner import Decision
 from laconic.protocol.messages import Up
@@ -29,6 +30,7 @@ from laconic.runtimes.service.decisions import DecisionLog, Shown
 from laconic.runtimes.service.store import Store
 from laconic.runtimes.service.uninterrupted import Scribe
 
+log = logging.getLogger("laconic.agent")
 #: So many decisions may wait to be written; of those beyond it only the `Decision` itself can be reported on.
 MOST_WAITING = 10_000
 #: So many bytes of arms may wait to be logged; a decision beyond that is made, and not in the log.
@@ -85,6 +87,10 @@ class Diary:
         self._queue: deque[Entry] = deque()
         self._shown = 0  # bytes of arms that wait
         self._interrupted: Interrupted | None = None  # what is being written, or was when an interrupt came
+
+    def start(self) -> None:
+        """From now on have what the main thread writes written by a scribe."""
+        self._scribe.start()
 
     # -- events --------------------------------------------------------------------------------------------------
 
@@ -160,8 +166,13 @@ class Diary:
 
     def settle(self, entry: Entry) -> None:
         """Wait until an event is written, and its effects are seen; write it if nobody has."""
-        self.store.require_held()  # a forked process has no scribe either
-        self._scribe.call(partial(self._settle, entry))
+        try:
+            self.store.require_held()  # a forked process has no scribe either
+        except StateError:
+            if not entry.is_over:  # else whoever closed the store has written it
+                raise
+        else:
+            self._scribe.call(partial(self._settle, entry))
         if entry.error is not None:
             raise entry.error
 
@@ -217,14 +228,13 @@ class Diary:
 
     def _written(self, entries: list[Entry]) -> None:
         self.failing = None
-        errors: list[Exception] = []
         for entry in entries:
             entry.written = True
             if not (entry.performed or entry.is_over):
                 try:
                     self._perform(entry)
                 except Exception as error:  # of our own: tried again it may fail again, and nothing more be stored
-                    errors.append(error)
+                    log.exception("what follows from an event was not done", extra={"agent": self.store.name})
                     if entry.link is not None:  # what was not sent is asked for on the next one
                         entry.link.end(f"{type(error).__name__}: {error}")
             entry.is_over = True
@@ -233,8 +243,6 @@ class Diary:
                 first = self._queue.popleft()
                 self._shown -= 0 if first.shown is None else first.shown.arms.nbytes
         self._interrupted = None
-        if errors:
-            raise errors[0]
 
     def _logging(self, shown: list[Shown], records: list[Record]) -> Callable[[sqlite3.Connection], object] | None:
         """What is written into the log of decisions with records; None where there is no log."""
@@ -246,7 +254,7 @@ class Diary:
             # Somebody counts on what was answered: that, and all before it, stays in memory and is tried again.
             stay = max((place for place, entry in enumerate(everything, start=1) if entry.answered), default=0)
             self._queue = deque(everything[:stay])
-            kept = StateError(f"{error}; it happened all the same, and is tried again: do not repeat it")
+            kept = NotYetWritten(f"{error}; it happened all the same, and is tried again: do not repeat it")
             for entry in everything[:stay]:
                 if not entry.answered:  # else whoever waits for it may still have to be told what was said first
                     entry.error, entry.answered = kept, True

@@ -22,6 +22,8 @@ log = logging.getLogger("laconic.agent")
 PAUSE, LOOK = 0.25, 30.0
 #: So many decisions are given up at a time: `choose` waits for that, some 30 ms.
 MOST_FORGOTTEN = 1000
+#: Seconds before what failed is tried again, and after how many failures in a row it is said that only a restart helps.
+AGAIN, HOPELESS = 1.0, 10
 #: Under which name a state file notes when decisions were made.
 TIMES = "decisions"
 
@@ -77,7 +79,7 @@ class Housekeeping:
         return given_up
 
     def _keep(self) -> None:
-        looked = time.monotonic()
+        looked, failures = time.monotonic(), 0
         while not self._closed.wait(min(self._pause, PAUSE)):
             try:
                 self._diary.write()
@@ -87,14 +89,17 @@ class Housekeeping:
                     self.forget_old()
                     if self.ages.is_due:
                         self._note_times()
-                self.trouble = None
+                self.trouble, failures = None, 0
             except StateError as error:
                 log.error("the state file could not be written", extra={"agent": self._name, "reason": str(error)})
-                self._closed.wait(1.0)
+                self._closed.wait(AGAIN)
             except Exception as error:  # of our own: what waits is still to be written, and is tried again
-                self.trouble = f"what an agent needs besides is not done ({type(error).__name__}: {error}); join again"
+                failures += 1
                 log.exception("housekeeping failed", extra={"agent": self._name})
-                self._closed.wait(1.0)
+                if failures >= HOPELESS:
+                    what = f"{type(error).__name__}: {error}"
+                    self.trouble = f"what an agent needs besides is not done ({what}); join again"
+                self._closed.wait(AGAIN)
 
     def _compact_if_long(self) -> None:
         """Let a snapshot stand for what is long; one that cannot be stored is tried later, and holds up nothing."""

@@ -373,7 +373,7 @@ class Linking:
 
     def _taken(self, message: Down, outcome: Outcome[Up], link: Link) -> None:
         """The client has taken a message, or dropped it."""
-        if isinstance(message, Welcome):
+        if isinstance(message, Welcome) and not (outcome.dropped or self.is_resting):
             self.is_up, self.error, link.was_up = True, None, True
             log.info("link up", extra={"agent": self._owner.name, "number": message.number})
         if outcome.dropped:

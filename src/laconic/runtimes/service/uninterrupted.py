@@ -41,17 +41,24 @@ class _Task(Generic[T]):
 
 
 class Scribe:
-    """Makes calls of the main thread in a thread of its own, one after the other; those of others where they are."""
+    """Makes calls of the main thread in a thread of its own, one after the other; those of others where they are.
+
+    Calls that come before it is started are made where they are.
+    """
 
     def __init__(self, name: str) -> None:
         self._tasks: SimpleQueue[_Task[Any] | None] = SimpleQueue()
-        self._has_ended = False
+        self._has_begun = self._has_ended = False
         self._thread = threading.Thread(target=self._run, name=f"{name}-scribe", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
         self._thread.start()
+        self._has_begun = True
 
     def call(self, what: Callable[[], T]) -> T:
         """Make a call; it goes on to its end where an interrupt ends the waiting for it."""
-        if threading.current_thread() is not threading.main_thread():
+        if not self._has_begun or threading.current_thread() is not threading.main_thread():
             return what()
         task = _Task(what)
         self._tasks.put(task)
@@ -61,6 +68,8 @@ class Scribe:
 
     def end(self) -> None:
         """Let go of the thread once it has made the calls that came; later ones are made where they are."""
+        if not self._has_begun:
+            return
         self._tasks.put(None)
         self._thread.join()  # Python ends threads of this kind wherever they are
 
