@@ -18,7 +18,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 
-import uvicorn
+try:
+    import uvicorn
+except ImportError:
+    sys.exit("uvicorn is not installed; try: pip install -e '.[examples]'")
 
 LACONIC = [sys.executable, "-c", "from laconic.cli import main; main()"]
 WORKERS = 3

@@ -1,7 +1,7 @@
 """Simulated visitors of the shop: they look at pages, and click later, so that one sees the shop learn.
 
 ``python -m examples.shop.visitors http://127.0.0.1:8000 --visits 1500``. What they like is known here and nowhere in
-the shop.
+the shop. They come at a pace, as the shop learns only after a while that something was not clicked.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import http.client
 import json
 import math
 import sys
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,12 +76,13 @@ class Crowd:
             link.close()
 
 
-def play(host: str, *, visits: int, seed: int) -> Crowd:
-    """Let a crowd visit, and print how many products it clicks a page."""
-    crowd = Crowd(host, np.random.default_rng(seed))
+def play(host: str, *, visits: int, seed: int, pace: float = math.inf) -> Crowd:
+    """Let a crowd visit, at most so many a second, and print how many products it clicks a page."""
+    crowd, begun = Crowd(host, np.random.default_rng(seed)), time.monotonic()
     print("visits  clicks a page", flush=True)
     before = 0
     while crowd.visits < visits:
+        time.sleep(max(0.0, begun + crowd.visits / pace - time.monotonic()))
         crowd.visit()
         if crowd.visits % LINE == 0 or crowd.visits == visits:
             rate = (crowd.clicks - before) / ((crowd.visits - 1) % LINE + 1)
@@ -102,10 +104,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m examples.shop.visitors", description=__doc__)
     parser.add_argument("url", nargs="?", default="http://127.0.0.1:8000", help="of the shop")
     parser.add_argument("--visits", type=int, default=1500)
+    parser.add_argument("--pace", type=float, default=40.0, help="most visits a second")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     try:
-        play(given.url.removeprefix("http://").rstrip("/"), visits=given.visits, seed=given.seed)
+        play(given.url.removeprefix("http://").rstrip("/"), visits=given.visits, seed=given.seed, pace=given.pace)
     except OSError as error:
         sys.exit(f"nobody answers at {given.url} ({error}); try: python -m examples.shop")
 

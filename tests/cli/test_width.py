@@ -76,11 +76,11 @@ def test_status_and_top_fit_and_keep_the_names_of_members_whole() -> None:
     member = {"name": name, "status": "present", "observations": 123_456_789, "mean": 0.123}
     moved = {"direction": "down", "phase": "agree on dictionary", "messages": 12_345, "bytes": 1_234_567_890}
     found: dict[str, Any] = {"address": "127.0.0.1:7443", "ready": True, "state": "idle", "seconds": 12.0}
-    found |= {"epoch": 3, "links": 1, "counters": {"syncs": 3}, "observations": 123_456_789, "errors": []}
-    found |= {"members": [member], "traffic": [moved]}
+    found |= {"together": True, "epoch": 3, "dictionary": 12, "links": 1, "counters": {"syncs": 3}, "errors": []}
+    found |= {"observations": 123_456_789, "members": [member], "traffic": [moved]}
     exchange = {"member": name, "why": "trigger", "time": 0.0, "number": 17, "result": "epoch 17", "bytes": 12_345_678}
-    view = found | {"rewards": {"mean": 0.5}, "costs": {"sent": 1, "paper": 2, "raw": 3}, "together": True}
-    view |= {"dictionary": 12, "atoms": None, "exchanges": [exchange]}
+    view = found | {"rewards": {"mean": 0.5}, "costs": {"sent": 1, "paper": 2, "raw": 3}}
+    view |= {"atoms": None, "exchanges": [exchange]}
     console = Console(file=io.StringIO(), width=80)
     console.print(Screen(view))
     assert isinstance(console.file, io.StringIO)

@@ -316,7 +316,7 @@ def test_a_certificate_without_a_name_is_nobodys(tmp_path: Path, certs: Path, mo
 
 def test_a_certificate_of_another_name_is_refused_before_anything_begins(certs: Path, tmp_path: Path) -> None:
     state = tmp_path / "a.db"
-    with pytest.raises(InputError, match=r"name is 'a', and the TLS certificate .*b\.crt has the name 'b'; try"):
+    with pytest.raises(InputError, match=r"name is 'a', and the TLS certificate .*b\.crt has the name 'b'; give"):
         Agent.join("localhost:1", name="a", state=state, tls=TLS.of(certs, "b"), algorithm=ALGORITHM, dim=2)
     (tmp_path / "odd.crt").write_bytes(b"-----BEGIN CERTIFICATE-----\nrubbish\n-----END CERTIFICATE-----\n")
     odd = TLS(certs / "ca.crt", tmp_path / "odd.crt", certs / "a.key")

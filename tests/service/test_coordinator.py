@@ -25,6 +25,7 @@ import pytest
 from laconic import Agent, ApproxDisKernelUCB, DisKernelUCB, DisLinUCB, Gaussian, LaconicUCB
 from laconic.algorithms import Algorithm
 from laconic.beliefs import FiniteBelief, LinearEmbedding, Statistics
+from laconic.cli.status import newest_in
 from laconic.errors import InputError, LinkError, StateError
 from laconic.protocol.client import Client
 from laconic.protocol.codec import Carried, Codec
@@ -87,6 +88,26 @@ def test_status_metrics_health_and_readiness_are_served_over_http(tmp_path: Path
         assert answer(there, "/healthz") == (200, "ok\n")
         assert answer(there, "/readyz") == (200, "ready\n")
         assert answer(there, "/nowhere")[0] == 404
+
+
+def test_where_clients_exchange_alone_the_status_tells_the_version_and_counts_who_was_given_one(tmp_path: Path) -> None:
+    with (
+        coordinator(tmp_path, algorithm=LaconicUCB(), http="127.0.0.1:0") as there,
+        joined(there, tmp_path, algorithm=LaconicUCB()) as one,
+        joined(there, tmp_path, name="b", algorithm=LaconicUCB()) as other,
+    ):
+        one.learn(ARMS, [1.0, 2.0, 3.0])
+        one.flush()
+        other.flush()
+        status = json.loads(answer(there, "/status")[1])
+        held = other.status().epoch
+        assert held >= 1
+        assert (status["together"], status["version"]) == (False, held)
+        assert status["counters"]["syncs"] >= 1
+        metrics = answer(there, "/metrics")[1]
+        assert f"laconic_version {held}\n" in metrics
+        assert "laconic_epoch" not in metrics
+        assert f"version {held}" in newest_in(status)
 
 
 def test_every_metric_has_help_a_type_and_numbers(tmp_path: Path) -> None:

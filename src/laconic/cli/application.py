@@ -26,7 +26,8 @@ from laconic.cli.suggest_command import suggest
 from laconic.cli.top import top
 
 EPILOG = (
-    "Exit codes: 0 all went well, 2 bad input (one line on stderr says what), 130 stopped by Ctrl-C, 143 by SIGTERM; "
+    "Exit codes: 0 all went well, 2 bad input (one line on stderr says what; without the argument that it needs, a "
+    "command shows its help), 130 stopped by Ctrl-C, 143 by SIGTERM; "
     "what runs until it is stopped (serve, agent, top) ends with 0, and serve and agent with 1 where only a restart "
     "can help."
 )

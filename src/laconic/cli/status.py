@@ -13,7 +13,7 @@ def status(
     address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The coordinator's HTTP address.")],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
 ) -> None:
-    """Show how a coordinator stands: members, epoch, traffic, last errors."""
+    """Show how a coordinator stands: members, newest belief, traffic, last errors."""
     from laconic.cli.display import as_json as to_json
     from laconic.terminal import all_shown
 
@@ -42,10 +42,20 @@ def fetched(address: str, *, path: str = "/status") -> dict[str, Any]:
     except HTTPException:  # what is there speaks something else: most likely gRPC, to agents
         raise LinkError(f"what answers at {address} speaks no HTTP; try the http address of the coordinator") from None
     except (URLError, OSError, ValueError) as error:
-        raise LinkError(f"no coordinator answers at {address}: {error}; try the http address of its file") from None
+        why = getattr(error, "reason", error)  # urllib's own error around the one that tells
+        why = getattr(why, "strerror", None) or why
+        raise LinkError(f"no coordinator answers at {address}: {why}; try the http address of its file") from None
     if not isinstance(found, dict) or "members" not in found:
         raise LinkError(f"what answers at {address} is no coordinator; try the http address of its file")
     return found
+
+
+def newest_in(found: dict[str, Any]) -> str:
+    """The newest belief that a coordinator gives, by its number and how many points it has."""
+    if found["together"]:
+        points = "" if found["dictionary"] is None else f", dictionary {found['dictionary']}"
+        return f"epoch {found['epoch']}{points}"
+    return f"version {found['version']}" + ("" if found["atoms"] is None else f", {found['atoms']} atoms")
 
 
 def _lines(found: Any) -> list[str]:
@@ -54,7 +64,7 @@ def _lines(found: Any) -> list[str]:
     ready = "ready" if found["ready"] else "not ready"
     lines = [
         f"{found['address']}: {ready}, {found['state']}, up {found['seconds']:,.0f} s",
-        f"epoch {found['epoch']}, {found['counters']['syncs']} syncs since the start, "
+        f"{newest_in(found)}, {found['counters']['syncs']:,} syncs since the start, "
         f"{found['observations']:,} observations, {found['links']} link{'' if found['links'] == 1 else 's'}",
     ]
     members = tuple((each["name"], each["status"], f"{each['observations']:,}") for each in found["members"])

@@ -185,16 +185,14 @@ def _part(what: str, table: Table, *, most: int, weight: float, more: str = "mor
 
 
 def _head(view: dict[str, Any]) -> list[str]:
+    from laconic.cli.status import newest_in
     from laconic.report.table import amount
 
     here, known = (sum(map(holds, view["members"])) for holds in (_is_present, _is_member))
     mean, costs = view["rewards"]["mean"], view["costs"]
-    number = f"epoch {view['epoch']}" if view["together"] else f"version {view['version']}"
-    points = "" if view["dictionary"] is None else f", dictionary {view['dictionary']}"
-    points = points if view["atoms"] is None else f", {view['atoms']} atoms"
     return [
         f"{view['address']}: {view['state'] if view['ready'] else 'not ready'}, up {view['seconds']:,.0f} s",
-        f"{here} of {known} members present, {number}{points}, {view['observations']:,} observations"
+        f"{here} of {known} members present, {newest_in(view)}, {view['observations']:,} observations"
         + ("" if mean is None else f", mean reward {mean:.3g}"),
         f"{amount(costs['sent'], unit='B')} crossed the links; the paper's wire: {amount(costs['paper'], unit='B')}, "
         f"raw sharing: {amount(costs['raw'], unit='B')}",

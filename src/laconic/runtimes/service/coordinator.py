@@ -27,7 +27,7 @@ from laconic.protocol.server import Server
 from laconic.runtimes.service import methods
 from laconic.runtimes.service.background import Background, background, heeded
 from laconic.runtimes.service.desk import LARGE, Arrived, Desk, Gone, Passed, Reviewed
-from laconic.runtimes.service.doors import Door, Doors, Ending
+from laconic.runtimes.service.doors import LET_IN, Door, Doors, Ending
 from laconic.runtimes.service.hosts import foreign
 from laconic.runtimes.service.onlookers import Onlookers
 from laconic.runtimes.service.packages import grpc
@@ -333,7 +333,7 @@ class Coordinator:
 
     async def _require_let_in(self, identity: str | None, context: grpc.aio.ServicerContext) -> None:
         if identity is not None and not self.desk.lets_in(identity):
-            await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"{identity!r} is not among the names let in")
+            await context.abort(grpc.StatusCode.PERMISSION_DENIED, f"{identity!r} is not {LET_IN}")
 
     async def _check(self, asked: bytes, context: grpc.aio.ServicerContext) -> bytes:
         if asked not in methods.ASKED:

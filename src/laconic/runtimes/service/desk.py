@@ -18,7 +18,7 @@ from typing import Any
 
 from laconic.errors import LaconicError, LocalProtocolError, MergeFailed, RemoteProtocolError, StateError
 from laconic.protocol.codec import Codec
-from laconic.protocol.messages import Ask, Down, Hello, Leave, Merged, Refused, SetAside
+from laconic.protocol.messages import Ask, Digested, Down, Hello, Leave, Merged, Refused, SetAside
 from laconic.protocol.outcome import Outcome, Work
 from laconic.protocol.packing import Pieces
 from laconic.protocol.records import Record, encode_record
@@ -26,7 +26,7 @@ from laconic.protocol.restoring import snapshot_server
 from laconic.protocol.server import Sends, Server
 from laconic.protocol.vetting import Vetted
 from laconic.runtimes.service.chronicle import Chronicle
-from laconic.runtimes.service.doors import Door
+from laconic.runtimes.service.doors import LET_IN, Door
 from laconic.runtimes.service.retrying import Pauses, put_off
 from laconic.runtimes.service.store import Store
 from laconic.runtimes.service.traffic import Traffic
@@ -349,7 +349,7 @@ class Desk:
         if door.identity is not None and door.identity != hello.name:
             return f"the certificate is of {door.identity!r}, and the greeting says {hello.name!r}; give its own name"
         if not self.lets_in(hello.name):
-            return f"{hello.name!r} is not among the names that this coordinator lets in"
+            return f"{hello.name!r} is not {LET_IN}"
         return None
 
     def _refuse(self, door: Door, reason: str, effects: Effects, *, denied: bool = False) -> None:
@@ -390,6 +390,8 @@ class Desk:
             self._tell(partial(Chronicle.sent, name=door.name, message=message, size=size, hub=self.server.hub))
             if isinstance(message, SetAside):
                 self._set_aside(door, message)
+            elif isinstance(message, Digested):
+                self.counters.syncs += 1
         for door, reason, denied in effects.end:
             self._end(door, reason, denied=denied)
         for work in effects.compute:

@@ -15,6 +15,8 @@ log = logging.getLogger("laconic.coordinator")
 MOST_SILENT = 4
 #: So many links of one certificate there may be: one that greeted, those that are silent, and those that end slowly.
 MOST_EACH = 8
+#: Among which names one must be, and where they are said.
+LET_IN = "among the names that this coordinator lets in (`names` without `gone` in its file, read again on SIGHUP)"
 #: So often it is logged that links are refused, in seconds: whoever makes them may make many.
 LOG_EVERY = 10.0
 

@@ -85,7 +85,10 @@ def require_own(name: str, certificate: bytes, *, path: str | os.PathLike[str]) 
     said = next((str(each.value) for each in subject.get_attributes_for_oid(NameOID.COMMON_NAME)), None)
     if said != name:
         whose = "no name" if said is None else f"the name {said!r}"
-        raise InputError(f"name is {name!r}, and the TLS certificate {path} has {whose}; try TLS.of(FOLDER, {name!r})")
+        raise InputError(
+            f"name is {name!r}, and the TLS certificate {path} has {whose}; "
+            f"give that name, or the certificate and key of {name!r}"
+        )
 
 
 def doubts(certificate: bytes, authority: bytes) -> str | None:

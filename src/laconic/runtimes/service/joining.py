@@ -171,9 +171,12 @@ async def _described(joining: Joining, wait: float) -> bytes:
         except grpc.aio.AioRpcError as error:
             final = error.code() in (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.UNIMPLEMENTED)
             if final or asyncio.get_running_loop().time() + pause > until:
+                # Who is not let in would begin, and stay alone.
+                is_denied = error.code() is grpc.StatusCode.PERMISSION_DENIED
+                advice = "" if is_denied else "; give algorithm and dim to begin without it"
                 raise LinkError(
                     f"the coordinator at {joining.address} did not say which algorithm it runs "
-                    f"({joining.explained(error)}); give algorithm and dim to begin without it"
+                    f"({joining.explained(error)}){advice}"
                 ) from None
         await asyncio.sleep(pause)
         pause = min(2 * pause, 2.0)

@@ -39,7 +39,9 @@ def status_of(coordinator: Coordinator) -> dict[str, Any]:
         "plan": coordinator.plan.fingerprint,
         "term": hub.term,
         "state": server.state.value,
+        "together": bool(coordinator.plan.phases),
         "epoch": hub.installed.label.number,
+        "version": getattr(hub.edition, "number", 0),
         "dictionary": hub.installed.belief.dictionary_size,
         "atoms": atoms_in(hub),
         "observations": sum(each["observations"] for each in members),
@@ -60,8 +62,7 @@ def view_of(coordinator: Coordinator) -> dict[str, Any]:
     status, view = status_of(coordinator), coordinator.desk.chronicle.view(hub)
     means = view["rewards"].pop("means")
     members = [each | {"mean": means.get(each["number"])} for each in status["members"]]
-    version = getattr(hub.edition, "number", 0)
-    return status | view | {"members": members, "together": bool(coordinator.plan.phases), "version": version}
+    return status | view | {"members": members}
 
 
 def live_page(coordinator: Coordinator) -> Answer:
@@ -105,7 +106,10 @@ def page_of(coordinator: Coordinator, path: str) -> Answer:
 
 def _lines(coordinator: Coordinator) -> Iterator[str]:
     status = status_of(coordinator)
-    yield from _metric("epoch", "gauge", "Epoch of the belief installed.", {"": status["epoch"]})
+    if status["together"]:
+        yield from _metric("epoch", "gauge", "Epoch of the belief installed.", {"": status["epoch"]})
+    else:
+        yield from _metric("version", "gauge", "Version of the digest.", {"": status["version"]})
     yield from _metric("links", "gauge", "Links that are up.", {"": status["links"]})
     yield from _metric("observations", "gauge", "Observations of members that are known.", {"": status["observations"]})
     standing = Counter(each["status"] for each in status["members"])

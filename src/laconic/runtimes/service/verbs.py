@@ -149,7 +149,7 @@ def _observe(agent: Agent, body: ObserveBody) -> Taken:
     try:
         agent.observe(body.decision, body.reward)
     except UnknownDecision as error:
-        advice = "; that is its id and its point, as choose answered" if body.point is None else ""
+        advice = "; over HTTP that is its id with the `point` that /choose answered" if body.point is None else ""
         raise UnknownDecision(f"{error}{advice}") from None
     return _taken(agent)
 
