@@ -908,6 +908,60 @@ def test_who_left_though_that_is_not_yet_written_has_no_link_and_may_come_back(t
         assert there.status()["members"][0]["status"] == "present"
 
 
+def test_who_leaves_while_a_link_is_being_made_does_not_greet_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with coordinator(tmp_path) as there, joined(there, tmp_path) as agent:
+        until(lambda: agent.status().linked)
+        agent.leave()
+        until(lambda: agent._link._link is None)
+        left, aside = threading.Event(), agent._link._aside
+
+        async def late(*arguments: Any, **options: Any) -> Any:
+            await asyncio.to_thread(agent.leave)
+            monkeypatch.setattr(agent._link, "_aside", aside)
+            try:
+                return await aside(*arguments, **options)
+            finally:
+                left.set()
+
+        monkeypatch.setattr(agent._link, "_aside", late)
+        agent.reconnect()
+        assert left.wait(60.0)
+        until(lambda: there.links == 0)
+        assert agent.status().state == "outside"
+        assert [each["status"] for each in there.status()["members"]] == ["left"]
+        agent.reconnect()
+        agent.flush()
+
+
+ENDING = """
+import atexit, sys
+from pathlib import Path
+from laconic import Agent, Coordinator, DisKernelUCB, Serving
+
+folder, algorithm = Path(sys.argv[1]), DisKernelUCB()
+there = Coordinator(algorithm.plan(2), state=folder / "c.db", serving=Serving(bind="127.0.0.1:0", insecure=True))
+there.start()
+atexit.register(there.stop)
+agent = Agent.join(there.address, name="a", state=folder / "a.db", insecure=True, algorithm=algorithm, dim=2)
+atexit.register(agent.close)
+agent.observe(agent.choose([[0.1, 0.2], [0.3, 0.4]]), 1.0)
+agent.flush()
+agent.choose([[0.1, 0.2], [0.3, 0.4]])
+"""
+
+
+def test_an_agent_that_is_closed_when_python_ends_closes_whole_and_says_nothing(tmp_path: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", ENDING, str(tmp_path)], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    with Agent.join(
+        NOWHERE, name="a", state=tmp_path / "a.db", insecure=True, algorithm=DisKernelUCB(), dim=2
+    ) as agent:
+        assert agent.status().observations == 1
+        assert len(agent.pending) == 1
+
+
 def test_a_greeting_that_is_answered_after_its_agent_left_makes_no_link(tmp_path: Path) -> None:
     with coordinator(tmp_path) as there, joined(there, tmp_path) as agent:
         until(lambda: agent.status().linked)
@@ -964,6 +1018,7 @@ def test_an_agent_that_waits_for_an_answer_closes_and_leaves_at_once(silent: str
         with pytest.raises(LinkError, match="none is tried"):
             agent.flush()
         agent.reconnect()  # it is closed while it waits again
+        assert agent.status().link_error == "a link is being made"
 
 
 def test_who_comes_back_is_linked_as_soon_as_the_link_before_is_over(

@@ -34,7 +34,7 @@ from laconic.protocol.outcome import Work
 from laconic.protocol.plan import Plan
 from laconic.protocol.roster import Patience
 from laconic.runtimes.service import desk as desks
-from laconic.runtimes.service import methods, retrying
+from laconic.runtimes.service import doors, methods, retrying
 from laconic.runtimes.service import store as stores
 from laconic.runtimes.service.background import background
 from laconic.runtimes.service.coordinator import Coordinator, Limits
@@ -220,6 +220,42 @@ def welcomed(link: RawLink, name: str = "evil") -> Welcome:
 
 def rubbish(link: RawLink) -> None:
     link.send(b"rubbish" * 100)
+
+
+def test_a_name_that_is_withdrawn_has_nothing_more_taken_and_no_link_though_it_reads_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doors, "FAREWELL", 0.2)
+    draw, dim = np.random.default_rng(0), 500
+    plan = DisKernelUCB(D=1e9, together=False).plan(dim)
+
+    def greeted(link: RawLink, name: str) -> Client:
+        client = Client(plan, member=False, name=name)
+        (hello,) = client.greet().send
+        link.send(hello)
+        client.receive(link.receive())
+        return client
+
+    def flush(link: RawLink, client: Client, *, count: int) -> None:
+        client.learn(draw.normal(size=(count, dim)), np.ones(count))
+        (upload,) = client.flush().send
+        link.send(upload)
+
+    with (
+        Coordinator(plan, state=tmp_path / "c.db", serving=serving()) as there,
+        RawLink(there.address, plan) as other,
+        RawLink(there.address, plan) as link,
+    ):
+        flush(other, greeted(other, "b"), count=2000)
+        until(lambda: there.status()["log"] == 2000)
+        client = greeted(link, "a")
+        flush(link, client, count=0)  # the answer to this is never read
+        until(lambda: there.desk.traffic.of("down").bytes > 8 * 2000 * dim)
+        there.allow(["b"])
+        until(lambda: [each["status"] for each in there.status()["members"]] == ["present", "left"])
+        flush(link, client, count=7)
+        until(lambda: there.links == 1)
+        assert there.status()["log"] == 2000
 
 
 def another_version(link: RawLink) -> None:

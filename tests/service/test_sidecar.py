@@ -122,7 +122,7 @@ def test_a_decision_whose_record_was_lost_is_reported_with_its_point_and_the_adv
     with sidecar(tmp_path) as there:
         lost = {"id": chosen["id"], "reward": 1.0}
         code, answer = ask(there, "/observe", lost)
-        assert (code, answer["error"].endswith("its id and its point, as choose answered")) == (404, True)
+        assert (code, answer["error"].endswith("its id with the `point` that /choose answered")) == (404, True)
         for wrong, refused in (([0.1], 422), ([1e300, 0.0], 422), (["x", 0.0], 422)):
             assert ask(there, "/observe", lost | {"point": wrong})[0] == refused
         assert ask(there, "/observe", lost | {"point": chosen["point"]}) == (200, {"observations": 1})
@@ -150,6 +150,17 @@ def test_choosing_and_status_wait_behind_nobody_who_waits_for_the_disk(tmp_path:
             assert (code, answer["error"]) == (503, "64 requests wait for the disk; try again later")
         assert {each.result()[0] for each in rewards} == {200}
         assert ask(there, "/status")[1]["observations"] == most
+
+
+def test_who_hangs_up_lets_go_of_the_place_of_a_flush(tmp_path: Path) -> None:
+    with sidecar(tmp_path) as there:
+        links = [http.client.HTTPConnection(there.address, timeout=30) for _ in range(3)]
+        for link in links:
+            link.request("POST", "/flush", body=b'{"timeout": 300.0}')
+        until(lambda: there._waiting[Waits.FOR_COORDINATOR] == 3)
+        for link in links:
+            link.close()
+        until(lambda: there._waiting[Waits.FOR_COORDINATOR] == 0)
 
 
 def test_rewards_are_taken_while_as_many_flushes_as_may_wait_for_a_coordinator_that_is_away(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
@@ -48,6 +49,42 @@ def filled(path: Path, *, count: int = 3) -> list[bytes]:
 def contents(path: Path) -> bytes:
     """What is in a database, whichever of its files has it."""
     return path.read_bytes()
+
+
+def removed(path: Path) -> None:
+    path.unlink()
+
+
+def replaced(path: Path) -> None:
+    copy = path.with_suffix(".copy")
+    copy.write_bytes(path.read_bytes())
+    copy.rename(path)
+
+
+def moved_away(path: Path) -> None:
+    path.rename(path.with_suffix(".moved"))
+
+
+def overwritten(path: Path) -> None:
+    path.write_bytes(b"something else")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the state file itself is held on Linux alone")
+@pytest.mark.parametrize(
+    ("harm", "said"),
+    [(removed, "removed"), (moved_away, "moved away"), (replaced, "replaced"), (overwritten, "overwritten")],
+)
+def test_nothing_more_is_taken_once_the_file_is_not_what_it_was_when_it_was_opened(
+    harm: Callable[[Path], None], said: str, tmp_path: Path
+) -> None:
+    store = opened(tmp_path / "a.db")
+    store.append([learnt(0)])
+    harm(tmp_path / "a.db")
+    for _ in range(2):
+        with pytest.raises(StateError, match=f"{said}.*start this again"):
+            store.append([learnt(1)])
+    assert store.trouble is not None
+    store.close()
 
 
 def test_records_are_there_when_the_file_is_opened_again(tmp_path: Path) -> None:

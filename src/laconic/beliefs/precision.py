@@ -51,7 +51,8 @@ def require_moderate_rewards(belief: Belief, y: Floats) -> None:
     largest = float(np.abs(y).max(initial=0.0))
     most = belief.precision.size * min(1.0, sqrt(belief.lam))
     if not largest < most:
-        raise InputError(f"rewards must be below {most:.3g} in size, got {largest:.3g}; rescale rewards")
+        cause, cure = (f" at lam={belief.lam:g}", "raise lam, or ") if belief.lam < 1.0 else ("", "")
+        raise InputError(f"rewards must be below {most:.3g} in size{cause}, got {largest:.3g}; {cure}rescale rewards")
 
 
 def _too_large(prior: float, *, precision: Precision, lam: float) -> str:

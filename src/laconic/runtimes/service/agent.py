@@ -374,6 +374,23 @@ class Agent:
             StateError: What waits could not be written, or the agent was closed.
             StateInUse: This process was forked from the one that joined.
         """
+        self.flush_while(lambda: True, timeout=timeout)
+
+    def flush_while(self, wanted: Callable[[], bool], *, timeout: float = 30.0) -> None:
+        """Flush as `flush` does, and give up waiting half a second after that is no longer ``wanted`` at the latest.
+
+        Args:
+            wanted: Function that is asked again and again whether somebody still waits.
+            timeout: Seconds to wait for the link and for the answer together, above 0. Raising it waits longer for a
+                coordinator that is away or slow.
+
+        Raises:
+            InputError: The timeout is not above 0.
+            LinkError: There was no answer within timeout seconds, or while it was wanted. What was observed is kept,
+                and is shared later.
+            StateError: What waits could not be written, or the agent was closed.
+            StateInUse: This process was forked from the one that joined.
+        """
         require_positive("timeout", timeout)
         self._require_open()
         until = time.monotonic() + timeout
@@ -384,16 +401,24 @@ class Agent:
         if self._link.is_resting:
             raise self._unlinked("there is no link, and none is tried")
         with self._link.hurried():
-            self._flush(until)
+            self._flush(until, wanted)
 
-    def _flush(self, until: float) -> None:
-        self._await(lambda client: not _is_outside(client), until, "the coordinator was not reached")
+    def _flush(self, until: float, wanted: Callable[[], bool]) -> None:
+        def comes(holds: Callable[[Client], bool], *, by: float = until) -> bool:
+            did = self.comes(lambda client: not wanted() or holds(client), by=by)
+            if not wanted():
+                raise self._unlinked("nobody waits for the answer any more")
+            return did
+
+        if not comes(lambda client: not _is_outside(client)):
+            raise self._unlinked("the coordinator was not reached")
         is_answered = False
         while not is_answered:
             self._ask_to_flush()
-            if not self.comes(_is_flushed, by=min(until, time.monotonic() + ASK_AGAIN)):
-                # A sync that went on without this agent leaves the flush wanted, and nobody who knows of it.
-                self._await(lambda client: client.state is ClientState.IDLE or _is_flushed(client), until, UNANSWERED)
+            # A sync that went on without this agent leaves the flush wanted, and nobody who knows of it.
+            is_over = comes(_is_flushed, by=min(until, time.monotonic() + ASK_AGAIN)) or comes(_is_over)
+            if not is_over:
+                raise self._unlinked(UNANSWERED)
             is_answered, is_outside = self._diary.look(lambda client: (_is_flushed(client), _is_outside(client)))
             if is_outside:
                 raise self._unlinked(UNANSWERED)  # who leaves wants nothing any more, which is no answer
@@ -467,11 +492,18 @@ class Agent:
             StateInUse: This process was forked from the one that joined.
         """
         self._require_open()
+
+        def event(client: Client) -> Outcome[Up]:
+            self._link.is_resting = True  # a link that is being made would greet after this
+            return Outcome() if _is_outside(client) else client.leave()
+
         try:
-            self._diary.happen(lambda client: Outcome() if _is_outside(client) else client.leave())
+            self._diary.happen(event)
         finally:  # it may have left though that is not written yet
             if self._diary.look(_is_outside):
                 self._link.rest(f"this agent left; {RECONNECT} to come back")
+            else:
+                self._link.again()
 
     def close(self) -> None:
         """End the link, write what waits and let go of the state file; a second call does nothing.
@@ -543,10 +575,6 @@ class Agent:
         self._link.after(outcome)
         self.changed()
 
-    def _await(self, holds: Callable[[Client], bool], until: float, otherwise: str) -> None:
-        if not self.comes(holds, by=until):
-            raise self._unlinked(otherwise)
-
     def _unlinked(self, what: str) -> LinkError:
         said = f": {self._link.error}" if self._link.error else ""
         return LinkError(f"{what}{said}; what was observed is kept here, and is shared later")
@@ -563,6 +591,10 @@ class Agent:
 
 def _is_flushed(client: Client) -> bool:
     return not client.session.flushing
+
+
+def _is_over(client: Client) -> bool:
+    return client.state is ClientState.IDLE or _is_flushed(client)
 
 
 def _is_outside(client: Client) -> bool:

@@ -384,12 +384,14 @@ class Coordinator:
         await context.send_initial_metadata(((methods.MOST_BYTES_KEY, str(self.serving.limits.message_bytes)),))
         reading = heeded(asyncio.create_task(self._read(door, context)))
         writing = heeded(asyncio.create_task(self._write(door, context)))
+        overdue = heeded(asyncio.create_task(door.overdue()))
         try:
-            done, _ = await asyncio.wait({reading, writing}, return_when=asyncio.FIRST_COMPLETED)
-            return writing.result() if writing in done and writing.exception() is None else None
+            done, _ = await asyncio.wait({reading, writing, overdue}, return_when=asyncio.FIRST_COMPLETED)
+            ended = next((each for each in (writing, overdue) if each in done and each.exception() is None), None)
+            return None if ended is None else ended.result()
         finally:
-            reading.cancel()
-            writing.cancel()
+            for task in (reading, writing, overdue):
+                task.cancel()
 
     async def _read(self, door: Door, context: grpc.aio.ServicerContext) -> None:
         """Hand over what comes, one message at a time: who sends more waits, and nobody else does."""

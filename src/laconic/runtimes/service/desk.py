@@ -278,7 +278,7 @@ class Desk:
             effects.add(self.server.lose(event.door.number))
             self._retire(() if event.door.name is None else (event.door.name,), effects)
         elif isinstance(event, Reviewed):
-            self._end_withdrawn()
+            self._end_withdrawn(effects)
             self._retire(self.server.hub.numbers, effects)
         elif isinstance(event, Passed):
             effects.add(self.server.tick(event.now))
@@ -291,10 +291,14 @@ class Desk:
         """Whether a name may join."""
         return name not in self.gone and (self.allowed is None or name in self.allowed)
 
-    def _end_withdrawn(self) -> None:
-        """End the links of those who are not let in, also where they greeted while that was being said."""
+    def _end_withdrawn(self, effects: Effects) -> None:
+        """End the links of those who are not let in, also where they greeted while that was being said.
+
+        Nothing more is taken on them: who does not read what was sent before keeps a link from ending for a while.
+        """
         for door in self.doors.values():
             if door.name is not None and not self.lets_in(door.name):
+                effects.add(self.server.lose(door.number))
                 self._end(door, f"{door.name!r} is no longer among the names that are let in", denied=True)
 
     def _retire(self, names: Iterable[str], effects: Effects) -> None:

@@ -15,6 +15,8 @@ log = logging.getLogger("laconic.coordinator")
 MOST_SILENT = 4
 #: So many links of one certificate there may be: one that greeted, those that are silent, and those that end slowly.
 MOST_EACH = 8
+#: So many seconds the other end has to read what was sent before the end of a link.
+FAREWELL = 10.0
 #: Among which names one must be, and where they are said.
 LET_IN = "among the names that this coordinator lets in (`names` without `gone` in its file, read again on SIGHUP)"
 #: So often it is logged that links are refused, in seconds: whoever makes them may make many.
@@ -45,7 +47,8 @@ class Door:
         self.identity = identity  # the name in the certificate at the other end; None where there is none
         self.name: str | None = None  # under which somebody greeted on it
         self.is_silent = True  # whether nothing came on it yet
-        self.is_ending = False
+        self.ending: Ending | None = None  # how it ends, once it is told to
+        self._is_told = asyncio.Event()
         self.outbox: asyncio.Queue[Sending | Ending] = asyncio.Queue()
 
     def put(self, pieces: Pieces, *, answered: bool) -> None:
@@ -54,8 +57,21 @@ class Door:
 
     def end(self, reason: str, *, denied: bool = False) -> None:
         """End the link, after all that was put before."""
-        self.is_ending = True
-        self.outbox.put_nowait(Ending(reason, denied))
+        ending = Ending(reason, denied)
+        self.ending = self.ending or ending
+        self._is_told.set()
+        self.outbox.put_nowait(ending)
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it was told to end."""
+        return self.ending is not None
+
+    async def overdue(self) -> Ending | None:
+        """How it ends, when it was told to and the other end has had its time to read what was put before."""
+        await self._is_told.wait()
+        await asyncio.sleep(FAREWELL)
+        return self.ending
 
 
 class Doors:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, Protocol
 
 from laconic.errors import LaconicError, LinkError, ProtocolError
@@ -83,7 +84,7 @@ class Link:
     ) -> None:
         self.outbox: asyncio.Queue[tuple[Up, bytes] | None] = asyncio.Queue()
         self.ended: str | None = None  # why, once it is to end
-        self.was_up = False  # whether the greeting was answered
+        self.has_greeted = self.was_up = False  # whether the greeting was made, and answered
         self.is_refused = False  # whether either side ended it on purpose
         self.put_in = self.taken_out = 0  # how many messages
         self.is_giving_up = False  # whether a message could not be sent, and all but a farewell are lost after it
@@ -166,8 +167,8 @@ class Linking:
     def again(self) -> None:
         """Link again now, or as soon as the last link is over."""
         self.is_resting, self._is_asked = False, True
-        if self._background.is_forked:
-            self.error = FORKED
+        if not self.is_up:
+            self.error = FORKED if self._background.is_forked else "a link is being made"
         self._loop.call_soon_threadsafe(self._poked.set)
 
     @contextmanager
@@ -281,7 +282,10 @@ class Linking:
             if self._is_unwanted:
                 link.ended = self.error  # why it is not
                 return
-            await self._aside(self._owner.happen, _greeted, linked=lambda: link)
+            await self._aside(self._owner.happen, partial(self._greeted, link), linked=lambda: link)
+            if not link.has_greeted:
+                link.ended = self.error
+                return
             reading = heeded(asyncio.create_task(self._read(call, link)))
             writing = heeded(asyncio.create_task(self._write(call, link)))
             try:
@@ -296,6 +300,13 @@ class Linking:
                 reading.cancel()
                 writing.cancel()
                 call.cancel()
+
+    def _greeted(self, link: Link, client: Client) -> Outcome[Up]:
+        """Greet, unless somebody has left meanwhile."""
+        if self._is_unwanted:
+            return Outcome()
+        link.has_greeted = True
+        return client.greet()
 
     @property
     def _is_unwanted(self) -> bool:
@@ -320,7 +331,11 @@ class Linking:
 
     async def _aside(self, call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
         """Call what may be slow, in another thread."""
-        return await self._loop.run_in_executor(self._background.pool, lambda: call(*arguments, **options))
+        try:
+            result = self._loop.run_in_executor(self._background.pool, lambda: call(*arguments, **options))
+        except RuntimeError:  # Python is ending, and gives no more threads
+            return call(*arguments, **options)
+        return await result
 
     async def _write(self, call: Any, link: Link) -> None:
         while True:
@@ -379,10 +394,6 @@ class Linking:
         if outcome.dropped:
             log.info("dropped", extra={"agent": self._owner.name, "reason": outcome.dropped})
         self.after(outcome)
-
-
-def _greeted(client: Client) -> Outcome[Up]:
-    return client.greet()
 
 
 def _lost(client: Client) -> Outcome[Up]:

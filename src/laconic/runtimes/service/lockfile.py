@@ -17,6 +17,10 @@ if sys.platform != "win32":  # no such locks there
     import fcntl
 
 
+#: How a file of SQLite begins.
+_HEADER = b"SQLite format 3\0"
+
+
 class LockFile:
     """The right to a state file, held until it is released or the process ends, however it ends."""
 
@@ -79,6 +83,19 @@ class LockFile:
             )
         if not self._handles:
             raise StateError(f"{self._state} was closed here; open it anew")
+
+    def lost(self) -> str | None:
+        """What became of the state file since it was taken, where that shows; None where it is as it was."""
+        if len(self._handles) < 2:  # it is not held
+            return None
+        held = self._handles[1]
+        try:
+            is_there = os.path.samestat(self._state.stat(), os.fstat(held))
+        except OSError:
+            return "was removed, or moved away,"
+        if not is_there:
+            return "was replaced"
+        return None if os.pread(held, len(_HEADER), 0) == _HEADER else "was overwritten"
 
     def release(self) -> None:
         """Let another process have it; a forked one, which has copies of the handles, only lets go of these.

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import socket
 import stat
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -33,6 +34,7 @@ class Asked:
     path: str
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
+    gone: threading.Event = field(default_factory=threading.Event)  # set when whoever asked hangs up
 
 
 @dataclass(frozen=True)
@@ -131,12 +133,19 @@ class Pages:
             await _write(writer, refused.answer.head() + refused.answer.body)
             await _linger(reader, writer)
             return
-        answer = await self._asked(asked)
+        answer = await self._answered(asked, reader)
         if answer.stream is not None and self._streams >= MOST_STREAMS:
             answer = Answer(503, JSON, msgspec.json.encode({"error": "as many look on as are let"}))
         await _write(writer, answer.head() + (b"" if asked.method == "HEAD" else answer.body))
         if answer.stream is not None and asked.method != "HEAD":
             await self._flow(answer.stream, writer)
+
+    async def _answered(self, asked: Asked, reader: asyncio.StreamReader) -> Answer:
+        watching = asyncio.create_task(_watch(reader, asked.gone))
+        try:
+            return await self._asked(asked)
+        finally:
+            watching.cancel()
 
     async def _flow(self, stream: AsyncIterator[bytes], writer: asyncio.StreamWriter) -> None:
         self._streams += 1
@@ -187,6 +196,14 @@ def _parsed(head: bytes) -> Asked:
         if sum(name.lower() == once.lower() for name, _, _ in pairs) > 1:
             raise _Refused(400, f"there are two headers {once}")
     return Asked(words[0], words[1].partition("?")[0], headers)
+
+
+async def _watch(reader: asyncio.StreamReader, gone: threading.Event) -> None:
+    """Tell when the other end has nothing more to say, which is how it hangs up."""
+    with contextlib.suppress(OSError):
+        while await reader.read(2**12):
+            pass
+    gone.set()
 
 
 async def _write(writer: asyncio.StreamWriter, data: bytes) -> None:

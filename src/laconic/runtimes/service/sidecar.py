@@ -139,24 +139,24 @@ class Sidecar:
 
     async def _done(self, verb: Verb, asked: Asked) -> Answer:
         if verb.waits is Waits.FOR_NOTHING:
-            return await self._call(verb, asked.body)
+            return await self._call(verb, asked)
         kind = verb.waits.value
         if self._waiting[verb.waits] >= kind.most:  # the other connections are for those who wait for something else
             return _mistake(503, f"{kind.most} requests wait for {kind.what}; try again later")
         self._waiting[verb.waits] += 1
         try:
-            return await self._call(verb, asked.body)
+            return await self._call(verb, asked)
         finally:
             self._waiting[verb.waits] -= 1
 
-    async def _call(self, verb: Verb, data: bytes) -> Answer:
+    async def _call(self, verb: Verb, asked: Asked) -> Answer:
         threads = self._threads[verb.waits]
-        return await asyncio.get_running_loop().run_in_executor(threads, partial(self._called, verb, data))
+        return await asyncio.get_running_loop().run_in_executor(threads, partial(self._called, verb, asked))
 
-    def _called(self, verb: Verb, data: bytes) -> Answer:
+    def _called(self, verb: Verb, asked: Asked) -> Answer:
         try:
-            body = None if verb.body is None else _body(data, verb)
-            answer = verb.call(self.agent, body)
+            body = None if verb.body is None else _body(asked.body, verb)
+            answer = verb.call(self.agent, body, asked.gone)
         except msgspec.ValidationError as error:
             return _mistake(422, str(error))
         except _Twice as error:

@@ -277,6 +277,7 @@ class Store:
     def _writing(self) -> Iterator[None]:
         """What goes wrong within is taken back, and said."""
         self._require_usable()
+        self._require_there()
         try:
             yield
         except (sqlite3.Error, OverflowError) as error:  # the latter where Python will not hand over so large a value
@@ -315,6 +316,16 @@ class Store:
     def _require_usable(self) -> None:
         self.require_held()
         if self._broken is not None:
+            raise StateError(self._broken)
+
+    def _require_there(self) -> None:
+        """Refuse to write where nobody would find it again."""
+        lost = self._lock.lost()
+        if lost is not None:
+            self._broken = (
+                f"{self.path} {lost} while this process had it open, and nothing can be stored there any more; put it,"
+                " or a backup, in its place and start this again"
+            )
             raise StateError(self._broken)
 
     def close(self) -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum, unique
+from threading import Event
 from typing import Any
 
 import msgspec
@@ -131,7 +132,7 @@ class Verb:
     body: type[Any] | None
     answer: type[Any]
     about: str
-    call: Callable[[Agent, Any], Any]
+    call: Callable[[Agent, Any, Event], Any]  # the event tells that nobody waits for the answer any more
     waits: Waits
 
     @property
@@ -140,12 +141,12 @@ class Verb:
         return self.body is not None and not any(each.required for each in msgspec.structs.fields(self.body))
 
 
-def _choose(agent: Agent, body: ChooseBody) -> Chosen:
+def _choose(agent: Agent, body: ChooseBody, _: Event) -> Chosen:
     ids: list[ArmId] | None = body.ids
     return Chosen.of(agent.choose(body.arms, ids=ids))
 
 
-def _observe(agent: Agent, body: ObserveBody) -> Taken:
+def _observe(agent: Agent, body: ObserveBody, _: Event) -> Taken:
     try:
         agent.observe(body.decision, body.reward)
     except UnknownDecision as error:
@@ -154,15 +155,15 @@ def _observe(agent: Agent, body: ObserveBody) -> Taken:
     return _taken(agent)
 
 
-def _learn(agent: Agent, body: LearnBody) -> Taken:
+def _learn(agent: Agent, body: LearnBody, _: Event) -> Taken:
     agent.learn(body.points, body.rewards)
     return _taken(agent)
 
 
-def _flush(agent: Agent, body: FlushBody) -> Taken:
+def _flush(agent: Agent, body: FlushBody, gone: Event) -> Taken:
     if not 0 < body.timeout <= MOST_TIMEOUT:
         raise InputError(f"timeout must be above 0 and at most {MOST_TIMEOUT:g} seconds, not {body.timeout:g}")
-    agent.flush(body.timeout)
+    agent.flush_while(lambda: not gone.is_set(), timeout=body.timeout)
     return _taken(agent)
 
 
@@ -170,16 +171,16 @@ def _taken(agent: Agent) -> Taken:
     return Taken(agent.status().observations)
 
 
-def _status(agent: Agent, _: None) -> Status:
+def _status(agent: Agent, _: None, __: Event) -> Status:
     return agent.status()
 
 
-def _reconnect(agent: Agent, _: NoBody) -> Status:
+def _reconnect(agent: Agent, _: NoBody, __: Event) -> Status:
     agent.reconnect()
     return agent.status()
 
 
-def _leave(agent: Agent, _: NoBody) -> Status:
+def _leave(agent: Agent, _: NoBody, __: Event) -> Status:
     agent.leave()
     return agent.status()
 
