@@ -42,8 +42,8 @@ def fetched(address: str, *, path: str = "/status") -> dict[str, Any]:
     except HTTPException:  # what is there speaks something else: most likely gRPC, to agents
         raise LinkError(f"what answers at {address} speaks no HTTP; try the http address of the coordinator") from None
     except (URLError, OSError, ValueError) as error:
-        why = getattr(error, "reason", error)  # urllib's own error around the one that tells
-        why = getattr(why, "strerror", None) or why
+        # urllib puts its own error around one of the system, which says it shorter.
+        why = getattr(getattr(error, "reason", error), "strerror", None) or error
         raise LinkError(f"no coordinator answers at {address}: {why}; try the http address of its file") from None
     if not isinstance(found, dict) or "members" not in found:
         raise LinkError(f"what answers at {address} is no coordinator; try the http address of its file")
