@@ -14,6 +14,8 @@ from laconic.problems.rounds import check_round
 
 #: So many rounds are looked at, and more until so many points were seen, as few points tell little.
 LEAST_ROUNDS, MOST_ROUNDS, ENOUGH_POINTS = 3, 100, 4_000
+#: After so many rounds in a row that showed all there is so far and nothing else, a fixed set, no more are looked at.
+FIXED = 5
 #: Where the later half of what was looked at tells of so many times as many points as the earlier half does, new ones
 #: keep coming in beside those that return.
 STEADY = 2.0
@@ -43,11 +45,14 @@ def points_to_choose_from(instance: Instance, *, clients: int, rounds: int) -> P
     """
     seen: set[bytes] = set()
     looks: list[Look] = []
-    first = _arms(instance, 0, clients=clients)
+    first, same = _arms(instance, 0, clients=clients), 0
     for index in range(min(rounds, MOST_ROUNDS)):
         arms = first if index == 0 else _arms(instance, index, clients=clients)
         points = {point.tobytes() for point in arms.reshape(-1, arms.shape[2])}
         looks.append(Look(before=len(seen), points=len(points), met=len(points & seen)))
+        same = same + 1 if points == seen else 0
+        if same == FIXED:
+            break
         seen |= points
         if len(looks) >= LEAST_ROUNDS and sum(look.points for look in looks) >= ENOUGH_POINTS:
             break
