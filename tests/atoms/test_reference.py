@@ -113,6 +113,16 @@ def test_what_lambda_does_not_hide_is_not_lost_beside_a_large_kernel() -> None:
     assert referenced(kernel, Log(X, data.y)).residual.max() > 10.0  # without λ a part of k(x, x), which is huge
 
 
+@pytest.mark.parametrize("kernel", [Linear(), Polynomial(), Linear() + Gaussian(1.0)])
+@pytest.mark.parametrize("lam", [0.01, 1.0])
+def test_no_point_is_left_more_than_is_allowed_where_points_differ_in_size(kernel: Kernel, lam: float) -> None:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(300, 4)) * np.exp(random.normal(size=(300, 1))) * (1.0, 0.3, 0.1, 0.01)
+    reference = referenced(kernel, Log(X, np.ones(300)), lam=lam)
+    assert not reference.overflows
+    assert (reference.residual <= reference.allowed(reference.prior)).all()
+
+
 def test_rounding_makes_no_pivots_where_nothing_tells_points_apart() -> None:
     constant = as_kernel(lambda X, Y: np.full((len(X), len(Y)), 4.0))
     assert referenced(constant, log(100)).rank == 1

@@ -117,17 +117,42 @@ def test_a_linear_kernel_has_no_more_atoms_in_its_dictionary_than_features() -> 
     assert version.certificate.kappa < 1.2
 
 
-def test_the_dictionary_is_what_the_atoms_before_do_not_express() -> None:
+def test_the_dictionary_has_as_many_atoms_as_span_all_of_them() -> None:
     K = Polynomial(degree=2)(*2 * [log(30, dim=2).X])
     some = independent(K)
     keep = some.which
     assert keep.sum() == 6 == np.linalg.matrix_rank(K[:, keep])
-    assert keep[:6].all()
     assert not some.every
     np.testing.assert_allclose(some.root @ some.root.T, K[np.ix_(keep, keep)])
     assert independent(np.eye(4)).which.all()
     assert independent(np.eye(4)).every
     assert independent(np.empty((0, 0))).which.shape == (0,)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rounding_among_points_close_together_keeps_none_out_that_lies_far_from_all(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    X = random.uniform(-1, 1, (150, 3)) * 10 ** random.uniform(-6, 3, (150, 1))
+    K = Gaussian(1.0)(X, X)
+    some = independent(K)
+    assert not some.every
+    assert (np.linalg.norm(some.root @ some.root.T - K[np.ix_(some.which, some.which)]) <= 1e-12 * len(K)).all()
+    left = 1.0 - np.square(np.linalg.lstsq(some.root, K[some.which], rcond=None)[0]).sum(axis=0)
+    assert left.max() < 1e-7
+    alone = (K - np.eye(len(K))).max(axis=1) < 0.1
+    assert alone.any()
+    assert some.which[alone].all()
+
+
+@pytest.mark.parametrize("lam", [1e6, 1e8, 1e9])
+def test_where_points_say_next_to_nothing_beside_lambda_there_is_a_good_version_or_none(lam: float) -> None:
+    for seed in range(10):
+        reference = referenced(Gaussian(0.5), log(200, dim=3, seed=seed), lam=lam)
+        found = build(reference, lam=lam, settings=Recipe(), random=np.random.default_rng(1))
+        if isinstance(found, Fallback):
+            assert found.reason is Reason.PRECISION
+        else:
+            assert found.certificate.kappa > 0
 
 
 def test_where_nothing_can_be_compressed_there_is_no_version() -> None:

@@ -396,22 +396,26 @@ def test_what_cannot_be_built_is_told_and_the_next_points_are_built_again() -> N
 # What it costs
 
 
-def late_and_restless(algorithm: LaconicUCB, *, dim: int) -> list[int]:
+def late_and_restless(algorithm: LaconicUCB, *, dim: int, first: float) -> list[int]:
     """The bytes that go down to each client, of whom one sleeps for long and then asks after every point."""
     network = Traffic(replace(algorithm, upload=Growth(1e-9)), clients=3, dim=dim)
+    network.learn(0, np.full((1, dim), first))
     for number in (0, 1):
         network.learn(number, some_points(number, 120, dim=dim), ask=True)
     for turn in range(40):
-        network.learn(turn % 2, some_points(10 + turn, 1, dim=dim))
+        network.learn(turn % 2, some_points(10 + turn, 3, dim=dim))
         network.learn(2, some_points(500 + turn, 1, dim=dim), ask=True)
     return [bytes_down(network, number) for number in range(3)]
 
 
-@pytest.mark.parametrize(("dim", "gamma", "lam"), [(2, 0.5, 0.1), (3, 0.2, 0.1), (20, 1.0, 1.0)])
-def test_no_client_is_sent_more_than_twice_what_raw_points_take(dim: int, gamma: float, lam: float) -> None:
+@pytest.mark.parametrize("first", [0.0, 1.5])  # a point beyond its range takes more than the others
+@pytest.mark.parametrize(("dim", "gamma", "lam"), [(2, 0.5, 0.1), (3, 0.2, 0.1), (5, 0.2, 0.1), (20, 1.0, 1.0)])
+def test_no_client_is_sent_more_than_twice_what_raw_points_take(
+    dim: int, gamma: float, lam: float, first: float
+) -> None:
     lean = LaconicUCB(Gaussian(gamma), lam=lam)
-    took = late_and_restless(lean, dim=dim)
-    raw = late_and_restless(replace(lean, digest=AllPoints()), dim=dim)
+    took = late_and_restless(lean, dim=dim, first=first)
+    raw = late_and_restless(replace(lean, digest=AllPoints()), dim=dim, first=first)
     assert all(mine <= 2 * points for mine, points in zip(took, raw, strict=True)), (took, raw)
 
 
@@ -486,6 +490,7 @@ BAD: dict[str, Callable[[Digested], Digested]] = {
     "a negative β": lambda m: with_facts(m, beta=-0.5),
     "weights of nothing": lambda m: with_arrays(m, weights=np.ones_like(m.payload.values["weights"])),
     "more own points than there are": lambda m: changed(m, covered=10_000, length=10_001),
+    "atoms of no observations": lambda m: changed(m, covered=0, length=0),
     "more own points than points": lambda m: changed(m, length=3),
     "the wrong kind": lambda m: changed(m, raw=True),
     "no clients": lambda m: changed(m, clients=0),

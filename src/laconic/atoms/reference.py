@@ -201,7 +201,9 @@ class Reference:
         """Which of the new points become pivots, and a row of coordinates of all new points for each of them."""
         left, chosen = residual.copy(), list[int]()
         C = np.empty((0, len(X)))
-        threshold, scale = self.allowed(prior), np.where(prior > 0, prior, 1.0)
+        threshold = self.allowed(prior)
+        # What is left is measured by what may be; where k(x, x) is the same for all, the scale is 1.
+        scale = np.where(threshold > 0, threshold, 1.0) / (float(threshold.max(initial=0.0)) or 1.0)
         while self.rank + len(chosen) < self.cap:
             j = int(np.argmax(left / scale))
             if left[j] <= threshold[j]:

@@ -1,4 +1,4 @@
-"""Which atoms are in the dictionary: those that the ones before them do not express."""
+"""Which atoms are in the dictionary: as many as span all of them, those first that the others express least."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ import numpy as np
 from scipy.linalg import lapack
 
 from laconic.arrays import Bools, Floats
-from laconic.linalg import lower_cholesky
-
-#: An atom is in the dictionary when those before it leave more than this part of its k(x, x).
-RANK_TOLERANCE = 1e-10
+from laconic.leverage import RANK_TOLERANCE
+from laconic.linalg import lower_cholesky, pivoted_cholesky
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,22 +26,15 @@ class Spanning:
 
 
 def independent(K: Floats) -> Spanning:
-    """The rows of a kernel matrix whose Cholesky pivots, in their order, are above `RANK_TOLERANCE` of the diagonal."""
+    """Rows of a kernel matrix of full rank, which leave no more than `RANK_TOLERANCE` of the diagonal of the others.
+
+    All rows, where each has a pivot above that in their own order. Otherwise rows are chosen by the largest residual:
+    in their own order rounding is divided by small pivots again and again, until it looks like another direction.
+    """
+    diagonal = np.diagonal(K)
     factor, failed = lapack.dpotrf(K.T, lower=0, clean=1)
-    if not failed and (np.diagonal(factor) ** 2 > RANK_TOLERANCE * np.diagonal(K)).all():
+    if not failed and (np.diagonal(factor) ** 2 > RANK_TOLERANCE * diagonal).all():
         return Spanning(np.ones(len(K), dtype=np.bool_), factor.T)
-    which = _one_by_one(K)
+    which = np.zeros(len(K), dtype=np.bool_)
+    which[pivoted_cholesky(lambda j: K[j], diagonal, tolerance=RANK_TOLERANCE * diagonal)] = True
     return Spanning(which, lower_cholesky(K[np.ix_(which, which)]))
-
-
-def _one_by_one(K: Floats) -> Bools:
-    """The same, a row at a time, leaving out those that are not."""
-    residual, threshold = np.diagonal(K).copy(), RANK_TOLERANCE * np.diagonal(K)
-    columns, rank = np.empty_like(K), 0
-    keep = np.zeros(len(K), dtype=np.bool_)
-    for j in range(len(K)):
-        if residual[j] > threshold[j]:
-            column = (K[j] - columns[:rank, j] @ columns[:rank]) / np.sqrt(residual[j])
-            columns[rank], keep[j], rank = column, True, rank + 1
-            residual -= column**2
-    return keep

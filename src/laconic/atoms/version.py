@@ -33,7 +33,7 @@ class Reason(StrEnum):
     REFERENCE = "the reference dictionary is at its cap"
     SHARE = "atoms would be too large a part of the observations"
     STEPS = "rewards are too large for the steps of the mean"
-    PRECISION = "points differ too much in size for weights in single precision"
+    PRECISION = "points differ too much in size, or say too little beside lam, for weights in single precision"
     WEAK = "atoms would leave far more unknown than all points do"
 
 

@@ -58,16 +58,26 @@ class Weighing:
         return float(diagonal.sum(dtype=np.float64) - with_ridge) / self.d_eff
 
     def scaled(self, H: Singles, *, largest: float) -> tuple[float, float]:
-        """A common factor of the weights of Ĥ, and κ there: its largest eigenvalue is then as given, or κ is 1."""
+        """A common factor of the weights of Ĥ, and κ there: its largest eigenvalue is then as given, or κ is 1.
+
+        It raises `ArithmeticError` where points say so little beside λ that rounding leaves nothing of it.
+        """
         total = H - self.ridge
         scale = 1.0
         for _ in range(3):  # the largest eigenvalue is convex in the scale and nearly proportional to it
             scale *= largest / max(largest_eigenvalue(self.ridge + SINGLE(scale) * total), 1e-30)
-        kappa = self.kappa(self.ridge + SINGLE(scale) * total)
+        kappa = self._certain(scale, total)
         if kappa < 1.0:
             scale *= kappa
-            kappa = self.kappa(self.ridge + SINGLE(scale) * total)
+            kappa = self._certain(scale, total)
         return scale, kappa
+
+    def _certain(self, scale: float, total: Singles) -> float:
+        """κ with a common factor of the weights, where rounding leaves anything of it."""
+        kappa = self.kappa(self.ridge + SINGLE(scale) * total)
+        if not kappa > 0.0:
+            raise ArithmeticError("the inflation of the variance is lost in rounding")
+        return kappa
 
 
 def largest_eigenvalue(H: Singles) -> float:

@@ -85,6 +85,7 @@ class Client:
     ) -> None:
         require_plan(plan)
         _require_identity(number=number, seed=seed, clients=clients, member=member, name=name, start=start, term=term)
+        number, seed, clients, start, term = (int(each) for each in (number, seed, clients, start, term))
         self.plan, self.seed = plan, seed
         self.plan_table = table_bytes(plan.table)
         self.phases = len(plan.phases)

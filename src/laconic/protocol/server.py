@@ -85,7 +85,7 @@ def _numbers(members: Iterable[int]) -> list[int]:
     twice = [number for number, count in Counter(numbers).items() if count > 1]
     if twice:
         raise InputError(f"two members have the number {twice[0]}; give each its own, as in members=range(3)")
-    return sorted(numbers)
+    return sorted(map(int, numbers))
 
 
 class Server:
@@ -120,6 +120,7 @@ class Server:
             raise InputError(f"patience must be a Patience, not {seen(patience)}; try Patience(seconds=30.0, quorum=1)")
         if most_members is not None:
             require_number("most_members", most_members, least=1)
+        term = int(term)  # NumPy's would not travel
         self.plan = plan
         self.plan_table = table_bytes(plan.table)
         self.most_members = most_members

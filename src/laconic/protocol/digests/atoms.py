@@ -6,8 +6,9 @@ where that takes fewer bytes, and so is everybody where points cannot be compres
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
 from typing import Any, ClassVar
 
@@ -106,6 +107,18 @@ class Edition:
         return isinstance(self.outcome, Version) and _is_possible(self.facts)
 
 
+@dataclass(frozen=True)
+class Weight:
+    """What observations of others take as they are: how many there are, and the bytes of their points and rewards."""
+
+    count: int = 0
+    points: int = 0
+    rewards: int = 0
+
+    def __add__(self, other: Weight) -> Weight:
+        return Weight(self.count + other.count, self.points + other.points, self.rewards + other.rewards)
+
+
 @dataclass(frozen=True, eq=False)
 class Base:
     """What a client holds: a version of atoms, or all points up to a length of the log."""
@@ -116,6 +129,7 @@ class Base:
     distinct: int = 0  # how many different points that length of the log has
     sent: int = 0  # bytes that have come down for it
     raw: int = 0  # bytes that points as they are would have taken
+    weight: Weight = Weight()  # of what others observed in that length of the log
 
 
 @dataclass(frozen=True)
@@ -179,19 +193,21 @@ class Atoms(Digest):
 
     def address(self, log: History, edition: Edition, reader: Reader) -> Addressed:
         version = edition.outcome
-        since, back = _raw_costs(log, edition, reader)
+        new = _weight(log, edition, reader)
+        since, back = _raw_costs(edition, reader, new=new)
+        after = partial(_after, reader.base, edition, new=new)
         if isinstance(version, Version) and edition.has_atoms:
-            payload, new = _atoms_parcel(edition, version, reader)
+            payload, atoms = _atoms_parcel(edition, version, reader)
             cost = _bytes(payload)
             if _pays(reader.base, cost, since=since, back=back):
-                base = _after(reader.base, edition, sent=cost, raw=since, ids=version.ids)
-                libraries = reader.libraries.sent_down(new) if reader.wire.by_reference else reader.libraries
+                base = after(sent=cost, raw=since, ids=version.ids)
+                libraries = reader.libraries.sent_down(atoms) if reader.wire.by_reference else reader.libraries
                 return Addressed(payload=payload, base=base, libraries=libraries, raw=False, mark=edition.mark)
         is_exact = reader.base.ids is None
         raw, libraries = raw_parcel(log, reader.base.length if is_exact else 0, edition.covered, reader)
         payload = Payload(values=raw.values, records={**raw.records, "facts": edition.raw_facts})
         sent, mark = _bytes(payload), log.chain.at(edition.covered)
-        base = _after(reader.base, edition, sent=sent, raw=sent if is_exact else since)
+        base = after(sent=sent, raw=sent if is_exact else since)
         return Addressed(payload=payload, base=base, libraries=libraries, raw=True, mark=mark)
 
     def why_raw(self, edition: Edition) -> str:
@@ -215,6 +231,8 @@ class Atoms(Digest):
 
     def _version(self, incoming: Incoming) -> Held:
         message, held, wire = incoming.message, incoming.held, incoming.wire
+        if message.length < 1:
+            raise RemoteProtocolError("atoms of no observations")
         values, records = message.payload.values, message.payload.records
         new = parcels.unpacked(values, records, wire, incoming.libraries, dim=incoming.template.dim)
         old = np.empty((0, incoming.template.dim)) if held.atoms is None else held.atoms
@@ -284,19 +302,26 @@ def _shared(atoms: Floats, built: Floats | None) -> Floats:
     return built if built is not None and np.array_equal(built, atoms) else atoms
 
 
-def _raw_costs(log: History, edition: Edition, reader: Reader) -> tuple[int, int]:
+def _weight(log: History, edition: Edition, reader: Reader) -> Weight:
+    """What others' observations since the base take as they are, each in the form that it needs."""
+    first, last = reader.base.length, edition.covered
+    before, mine = reader.own.searchsorted([first, last]).tolist()  # places in the log rise
+    rows = np.delete(np.arange(first, last), reader.own[before:mine] - first)
+    points = sum(array.nbytes for array in reader.wire.packed(log.points[rows]))
+    return Weight(len(rows), points, reader.wire.packed_rewards(log.rewards[rows]).nbytes)
+
+
+def _raw_costs(edition: Edition, reader: Reader, *, new: Weight) -> tuple[int, int]:
     """Bytes of others' points as they are: of those since the base, at least, and of all of them anew, at most."""
-    wire, base = reader.wire, reader.base
-    point = sum(array.nbytes for array in wire.packed(log.points[:1]))
-    reward = wire.packed_rewards(log.rewards[:1]).nbytes
-    before, mine = reader.own.searchsorted([base.length, edition.covered]).tolist()  # places in the log rise
-    others, total = edition.covered - mine, edition.covered - base.length
-    new = total - max(mine - before, 0)
-    if not wire.by_reference:
-        return new * (point + reward), others * (point + reward)
-    fresh = (edition.reference.distinct - base.distinct) * new // max(total, 1)
-    lacked = min(max(edition.reference.distinct - reader.libraries.down.size, 0), others)
-    return fresh * (point + reward) + (new - fresh) * (1 + reward), lacked * point + others * (2 + reward) + OVERHEAD
+    base, every = reader.base, reader.base.weight + new
+    if not reader.wire.by_reference:
+        return new.points + new.rewards, every.points + every.rewards
+    distinct = edition.reference.distinct
+    fresh = (distinct - base.distinct) * new.count // max(edition.covered - base.length, 1)
+    lacked = min(max(distinct - reader.libraries.down.size, 0), every.count)
+    since = fresh * new.points // max(new.count, 1) + (new.count - fresh) + new.rewards
+    back = math.ceil(lacked * every.points / max(every.count, 1)) + 2 * every.count + every.rewards + OVERHEAD
+    return since, back
 
 
 def _pays(base: Base, cost: int, *, since: int, back: int) -> bool:
@@ -308,7 +333,7 @@ def _pays(base: Base, cost: int, *, since: int, back: int) -> bool:
     return (base.ids is not None or cost <= since) and base.sent + cost + back <= 2 * (base.raw + since)
 
 
-def _after(base: Base, edition: Edition, *, sent: int, raw: int, ids: Ints | None = None) -> Base:
+def _after(base: Base, edition: Edition, *, new: Weight, sent: int, raw: int, ids: Ints | None = None) -> Base:
     """What a client holds once it has absorbed so many bytes."""
     return Base(
         number=edition.number,
@@ -317,6 +342,7 @@ def _after(base: Base, edition: Edition, *, sent: int, raw: int, ids: Ints | Non
         distinct=edition.reference.distinct,
         sent=base.sent + sent,
         raw=base.raw + raw,
+        weight=base.weight + new,
     )
 
 
