@@ -54,6 +54,19 @@ def test_a_setting_that_only_those_with_round_trips_beat_has_a_sign_of_its_own()
     assert marks(*made((10, 100)), beaten) == [BEST, ""]
 
 
+def test_the_legend_explains_the_signs_that_stand_in_the_table() -> None:
+    asking = row("AskServer", params={}, regret=9.0, bytes=90)
+    plain, waited = (repr(Frontier(results(*rows))) for rows in (made((10, 100)), [*made((10, 100)), asking]))
+    assert BEST in plain
+    assert BUT_FOR_WAITING not in plain
+    assert waited.count(BUT_FOR_WAITING) == 2  # beside the setting, and in the legend
+
+
+def test_what_sends_nothing_sends_0_bytes() -> None:
+    (cells,) = Frontier(results(*made((10, 0)))).table().rows
+    assert cells[2] == "0 B"
+
+
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=12))
 def test_the_best_are_those_that_a_search_over_budgets_finds(pairs: list[tuple[int, int]]) -> None:
     points = points_of(results(*made(*[(float(regret), sent) for regret, sent in pairs])))

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from laconic.experiments.paired import Answer, all_of, at_most, interval, ratio
+from laconic.experiments.paired import Answer, all_of, at_most, interval, nearer, ratio
 from laconic.experiments.results import Group
 from tests.experiments.making import row
 
@@ -42,6 +42,20 @@ def test_what_is_said_agrees_with_two_tests_of_one_side_each(values: list[float]
     less, more = (stats.ttest_rel(mine, theirs, alternative=side).pvalue for side in ("less", "greater"))
     wanted = "holds" if less < 0.025 else "fails" if more < 0.025 else "too close to tell"
     assert at_most(group(*values[:3]), group(*values[3:]), metric="regret", factor=factor) == wanted
+
+
+@given(REGRETS)
+def test_nearer_to_one_than_to_another_agrees_with_a_test_against_their_middle(values: list[float]) -> None:
+    mine, low = np.array(values[:3]), np.array(values[3:])
+    high = low + 7.0
+    if np.ptp(mine - low) == 0:
+        return
+    less, more = (
+        stats.ttest_1samp(np.abs(mine - low) ** 2 - np.abs(mine - high) ** 2, 0.0, alternative=side).pvalue
+        for side in ("less", "greater")
+    )
+    wanted = "holds" if less < 0.025 else "fails" if more < 0.025 else "too close to tell"
+    assert nearer(group(*values[:3]), group(*low), group(*high), metric="regret") == wanted
 
 
 @given(REGRETS)

@@ -173,3 +173,19 @@ def test_runs_that_have_no_regret_divide_nothing() -> None:
     assert all("used no event of the log on 2 of 2 seeds" in str(each) for each in verdicts(results(*none)))
     assert results(*none).groups[0].mean("regret") is None
     assert "–" in results(*none).table().text()
+
+
+def test_who_learns_no_more_than_clients_alone_is_not_near_raw_sharing() -> None:
+    alone = row("NKernelUCB", regret=110.0)
+    found = said(EXACT, replace(APPROX, regret=104.0), alone)
+    assert "nearly as well" not in found[True]
+    assert "learnt less than raw sharing: regret 104 against 90.0 of DisKernelUCB (1.16 ×)" in found[False]
+    assert "and 110 of NKernelUCB, which shares nothing" in found[False]
+    assert "nearly as well" in said(EXACT, replace(APPROX, regret=96.0), alone)[True]
+    raw = row("DisKernelUCB", regret=90.0, bytes=64_000, syncs=4)
+    lean = row("LaconicUCB", regret=104.0, bytes=640, syncs=4)
+    assert "LaconicUCB falls short" in said(raw, lean, alone)[False]
+
+
+def test_where_sharing_brings_nothing_near_is_near() -> None:
+    assert "nearly as well" in said(EXACT, APPROX, row("NKernelUCB", regret=80.0))[True]

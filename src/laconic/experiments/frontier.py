@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 #: Algorithms whose clients cannot choose before a server has answered.
 WAITING = ("AskServer",)
 BEST, BUT_FOR_WAITING = "●", "◐"
-LEGEND = (
-    f"{BEST} non-dominated: no other setting has both no more regret and no more bytes\n"
-    f"{BUT_FOR_WAITING} beaten only by settings that ask the server at every decision"
-)
+LEGEND = {
+    BEST: "non-dominated: no other setting has both no more regret and no more bytes",
+    BUT_FOR_WAITING: "beaten only by settings that ask the server at every decision",
+}
 
 
 @dataclass(frozen=True)
@@ -135,10 +135,15 @@ class Frontier:
         return regret_against_bytes([_dot(point) for point in self.points], title=title)
 
     def __repr__(self) -> str:
-        return f"{self.table().text()}\n{LEGEND}"
+        return f"{self.table().text()}\n{self._legend()}"
 
     def _repr_html_(self) -> str:
-        return f"{self.table().html()}<pre>{LEGEND}</pre>"
+        return f"{self.table().html()}<pre>{self._legend()}</pre>"
+
+    def _legend(self) -> str:
+        """What the signs mean that stand in the table."""
+        there = {point.mark for point in self.points}
+        return "\n".join(f"{sign} {meaning}" for sign, meaning in LEGEND.items() if sign in there)
 
 
 def frontier(
@@ -310,7 +315,7 @@ def _cells(point: Point) -> tuple[str, ...]:
     return (
         point.label,
         spread(point.regret, point.sd),
-        amount(point.bytes, unit="B") if point.bytes else "0",
+        amount(point.bytes, unit="B"),
         point.mark,
         "yes" if point.waits else NOTHING,
     )

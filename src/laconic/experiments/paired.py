@@ -45,6 +45,12 @@ def at_most(one: Group, other: Group, *, metric: str, factor: float = 1.0, stric
     return _answer(interval(mine - factor * theirs), strictly=strictly)
 
 
+def nearer(one: Group, to: Group, than: Group, *, metric: str) -> Answer:
+    """Whether the one's mean is nearer to one group's than to another's, which is larger: below their middle."""
+    mine, low, high = _paired(one, to, than, metric=metric)
+    return _answer(interval(mine - (low + high) / 2), strictly=False)
+
+
 def _answer(difference: Interval, *, strictly: bool) -> Answer:
     if difference.low == difference.high == 0.0:  # the same on every seed
         return "fails" if strictly else "holds"
@@ -93,8 +99,8 @@ def _quantile(n: int) -> float:
     return float(stdtrit(n - 1, 0.5 + LEVEL / 2))
 
 
-def _paired(one: Group, other: Group, *, metric: str) -> tuple[Floats, Floats]:
-    """The metric of both on the seeds that both have, in order of seeds."""
-    mine, theirs = ({row.seed: float(getattr(row, metric)) for row in group.rows} for group in (one, other))
-    seeds = sorted(mine.keys() & theirs.keys())
-    return np.array([mine[seed] for seed in seeds]), np.array([theirs[seed] for seed in seeds])
+def _paired(*groups: Group, metric: str) -> list[Floats]:
+    """The metric of each group on the seeds that all have, in order of seeds."""
+    known = [{row.seed: float(getattr(row, metric)) for row in group.rows} for group in groups]
+    seeds = sorted(set[int].intersection(*(set(each) for each in known)))
+    return [np.array([each[seed] for seed in seeds]) for each in known]
