@@ -224,4 +224,6 @@ def require_path(name: str, value: object) -> str:
         raise InputError(f"{name} must be the path of a file, not {seen(value)}; try {name}='data.csv'")
     if value == "":  # an option whose variable is not set; the empty path would be the current folder
         raise InputError(f"{name} is empty; try {name}='.' for the current folder, or a name")
+    if "\0" in os.fspath(value):
+        raise InputError(f"{name} holds a null character, as no path does: {seen(value)}; try {name} without it")
     return os.fspath(value)

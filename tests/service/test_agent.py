@@ -18,6 +18,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import grpc
 import numpy as np
 import pytest
 
@@ -326,8 +327,9 @@ def test_a_join_that_waits_lets_the_event_loop_go_on_and_leaves_nothing_behind_w
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("times", [1, 2, 3])
 def test_a_join_that_is_cancelled_while_it_opens_its_state_file_gives_it_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    times: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opening, go = threading.Event(), threading.Event()
 
@@ -341,7 +343,9 @@ def test_a_join_that_is_cancelled_while_it_opens_its_state_file_gives_it_back(
             Agent.join_async(NOWHERE, name="a", state=tmp_path / "a.db", insecure=True, algorithm=ALGORITHM, dim=2)
         )
         await asyncio.to_thread(opening.wait, 60)
-        joining.cancel()
+        for _ in range(times):
+            joining.cancel()
+            await asyncio.sleep(0)
         asyncio.get_running_loop().call_soon(go.set)
         with pytest.raises(asyncio.CancelledError):
             await joining
@@ -589,6 +593,48 @@ def test_a_full_disk_is_said_and_changes_nothing_and_choosing_goes_on(tmp_path: 
         assert agent.status().observations == after
 
 
+def test_once_a_full_disk_is_freed_an_agent_to_which_nothing_happens_is_well(tmp_path: Path) -> None:
+    with coordinator(tmp_path) as there, lonely(tmp_path, address=there.address) as agent:
+        agent.flush()
+        agent.leave()  # a link would heal it by chance
+        limited(16_384)
+        try:
+            count = fill(agent)
+        finally:
+            limited(None)
+        assert agent._diary.failing is not None
+        agent._diary.write()
+        assert agent._diary.failing is None
+        agent._diary.compact()
+    with lonely(tmp_path) as agent:
+        assert agent.status().observations == count
+
+
+@pytest.mark.parametrize("group_commit", [0.0, 0.05])
+def test_nothing_is_acknowledged_once_the_last_is_being_written(
+    group_commit: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = lonely(tmp_path, group_commit=group_commit)
+    agent.learn(ARMS, [1.0, 2.0, 3.0])
+    store, refused = agent._diary.store, list[str]()
+
+    def late() -> None:  # as other threads may, which saw it open
+        for event in (
+            lambda: agent._diary.happen(lambda client: client.learn(ARMS, [1.0, 2.0, 3.0]), early=True),
+            lambda: agent._diary.choose(ARMS),
+        ):
+            with pytest.raises(StateError, match="this agent was closed"):
+                event()
+            refused.append("refused")
+        Store.close(store)
+
+    monkeypatch.setattr(store, "close", late)
+    agent.close()
+    assert refused == ["refused", "refused"]
+    with lonely(tmp_path) as again:
+        assert again.status().observations == 3
+
+
 def test_group_commit_on_a_full_disk_keeps_what_it_acknowledged_and_acknowledges_no_more(tmp_path: Path) -> None:
     with lonely(tmp_path, group_commit=0.01) as agent:
         limited(16_384)
@@ -738,9 +784,8 @@ def test_what_is_written_before_somebody_waits_for_it_is_known_to_be_also_when_t
     entry = agent._diary.enter(lambda client: client.learn(ARMS, [1.0, 2.0, 3.0]))
     agent.close()
     agent._diary.settle(entry)
-    late = agent._diary.enter(lambda client: client.learn(ARMS, [4.0, 5.0, 6.0]))
     with pytest.raises(StateError, match="closed"):
-        agent._diary.settle(late)
+        agent._diary.enter(lambda client: client.learn(ARMS, [4.0, 5.0, 6.0]))
     with lonely(tmp_path) as agent:
         assert agent.status().observations == 3
 
@@ -1230,3 +1275,33 @@ def test_a_message_of_a_link_that_is_over_is_not_taken_for_one_of_the_next(
             agent.learn(ARMS, [4.0, 5.0, 6.0])
             agent.flush(timeout=60.0)
             assert agent.status().covered == 6
+
+
+def test_numbers_of_numpy_are_taken_like_others(tmp_path: Path) -> None:
+    int64: Any = np.int64
+    with lonely(tmp_path, seed=int64(3), group_commit=np.float64(0.0)) as agent:
+        agent.observe(agent.choose(ARMS), 1.0)
+    with lonely(tmp_path) as agent:
+        assert agent.status().observations == 1
+    plan = ALGORITHM.plan(2)
+    with Coordinator(plan, state=tmp_path / "c.db", serving=serving(), term=int64(7)) as there:
+        assert there.desk.server.term == 7
+
+
+def test_what_is_no_place_or_no_certificate_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    for wrong, said in (
+        ({"tls": "certs"}, "tls must be a TLS"),
+        ({"address": "my..host:7443"}, "names no host"),
+        ({"address": "[::1:7443"}, "names no host"),
+        ({"state": f"{tmp_path}/a\0b"}, "null character"),
+    ):
+        options = {"address": NOWHERE, "name": "a", "state": tmp_path / "a.db", "insecure": "tls" not in wrong, **wrong}
+        with pytest.raises(InputError, match=said):
+            Agent.join(options.pop("address"), **options)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_agent_in_plaintext_that_is_cut_off_at_once_is_told_that_the_other_side_may_want_tls() -> None:
+    said: Any = SimpleNamespace(details=lambda: "Socket closed", code=lambda: grpc.StatusCode.UNAVAILABLE)
+    joining = Joining(address=NOWHERE, name="a", tls=None)
+    assert joining.explained(said).endswith("if that side has tls, give tls here too")

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from laconic import Agent, EpsilonFloor, Gaussian, LaconicUCB
+from laconic import Agent, Coordinator, DisLinUCB, EpsilonFloor, Gaussian, LaconicUCB, Serving
 from laconic.cli import app
 from laconic.errors import InputError, StateError
 from laconic.problems.events import read_events
@@ -125,6 +125,13 @@ def test_what_is_no_state_file_is_refused_and_left_as_it_is(tmp_path: Path) -> N
     for name, words in (("a", "cannot be read"), ("b", "another program"), ("c", "no state file")):
         with pytest.raises(StateError, match=words):
             export(tmp_path, name)
+    (tmp_path / "d.db").touch()
+    with pytest.raises(StateError, match="is empty"):
+        export(tmp_path, "d")
+    serving = Serving(bind="127.0.0.1:0", insecure=True)
+    Coordinator(DisLinUCB().plan(2), state=tmp_path / "e.db", serving=serving).stop()
+    with pytest.raises(InputError, match="state of a coordinator"):
+        export(tmp_path, "e")
     assert (tmp_path / "a.db").read_text() == "rubbish"
     done = CliRunner().invoke(app, ["log", str(tmp_path / "a.db"), "--out", "log.csv"])
     assert isinstance(done.exception, InputError)

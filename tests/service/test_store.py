@@ -522,3 +522,38 @@ def test_a_copy_without_its_wal_is_known_as_a_state_file_and_half_of_it_is_refus
     with pytest.raises(StateError, match="cannot be read as a state file"):
         opened(tmp_path / "half.db")
     assert (tmp_path / "half.db").read_bytes() == data[: len(data) // 2]
+
+
+@pytest.mark.parametrize("number", [4, 6, 100_000])
+def test_records_from_before_the_snapshot_show_that_one_of_them_is_damaged(number: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    records = filled(path)
+    store = opened(path)
+    store.compact(records[0], upto=2)
+    store.close()
+    with closing(sqlite3.connect(path)) as harmed, harmed:
+        harmed.execute("UPDATE snapshot SET number=?", (number,))
+    before = contents(path)
+    with pytest.raises(StateError, match="from before its snapshot"):
+        opened(path)
+    assert contents(path) == before
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        "UPDATE about SET value=CAST(value AS TEXT) WHERE name='role'",
+        "UPDATE about SET value=CAST(value AS TEXT) WHERE name='name'",
+        "UPDATE about SET value=5 WHERE name='plan'",
+        "UPDATE records SET data=5 WHERE number=2",
+        "INSERT INTO snapshot VALUES (0, 1, 5)",
+        "INSERT INTO snapshot VALUES (0, 'x', x'00')",
+    ],
+)
+def test_a_value_of_another_type_than_its_column_is_damage(harm: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    filled(path)
+    with closing(sqlite3.connect(path)) as harmed, harmed:
+        harmed.execute(harm)
+    with pytest.raises(StateError, match=r"is damaged|cannot be read as a state file"):
+        kept(opened(path))

@@ -29,7 +29,7 @@ from laconic.protocol.session import ClientState, Wants
 from laconic.protocol.vetting import Vetted
 from laconic.runtimes.service.ages import WEEK
 from laconic.runtimes.service.background import background
-from laconic.runtimes.service.diary import Diary, Entry
+from laconic.runtimes.service.diary import CLOSED, Diary, Entry
 from laconic.runtimes.service.housekeeping import PAUSE, Housekeeping
 from laconic.runtimes.service.joining import TABLE, Joining, Start
 from laconic.runtimes.service.linking import RECONNECT, Linking
@@ -235,8 +235,10 @@ class Agent:
         try:
             return await asyncio.shield(beginning)
         except asyncio.CancelledError:  # a thread cannot be stopped, and what it opens is to be closed
-            with suppress(LaconicError):
-                await asyncio.to_thread((await beginning).close)
+            closing = asyncio.create_task(_closed(beginning))
+            while not closing.done():  # however often it is cancelled meanwhile
+                with suppress(asyncio.CancelledError):
+                    await asyncio.shield(closing)
             raise
 
     @classmethod
@@ -251,7 +253,7 @@ class Agent:
                 plan,
                 joining=start.joining,
                 store=store,
-                seed=secrets.randbits(31) if start.seed is None else start.seed,
+                seed=secrets.randbits(31) if start.seed is None else int(start.seed),
                 group_commit=start.group_commit,
                 forget_after=start.forget_after,
                 log_decisions=start.log_decisions,
@@ -581,12 +583,18 @@ class Agent:
 
     def _require_open(self) -> None:
         if self._closed.is_set():
-            raise StateError("this agent was closed; join again")
+            raise StateError(CLOSED)
         self._require_here()
 
     def _require_here(self) -> None:
         """Refuse a forked process, where locks may be held by threads that it has not."""
         self._diary.store.require_held()
+
+
+async def _closed(beginning: asyncio.Task[Agent]) -> None:
+    """Close an agent that nobody waits for any more, once it has begun."""
+    with suppress(LaconicError):
+        await asyncio.to_thread((await beginning).close)
 
 
 def _is_flushed(client: Client) -> bool:

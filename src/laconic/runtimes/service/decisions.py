@@ -95,21 +95,32 @@ def logged(state: str | os.PathLike[str]) -> list[Shown]:
     if not path.is_file():
         raise StateError(f"there is no state file {path}; try the path that its agent was given")
     try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True, timeout=10.0)) as connection:
+        with closing(sqlite3.connect(f"{path.as_uri()}?{_reading(path)}", uri=True, timeout=10.0)) as connection:
             _require_log(connection, path)
             rows = connection.execute(
                 "SELECT id, made, arms, count, chosen, propensity, error, reward FROM decisions ORDER BY number"
             )
             return [_shown(row) for row in rows]
-    except (sqlite3.DatabaseError, ValueError) as error:
+    except (sqlite3.DatabaseError, TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise StateError(f"{path} cannot be read as a state file ({error}); give the state file of an agent") from None
 
 
+def _reading(path: Path) -> str:
+    """How SQLite is to open a file that is read alone; in a folder that cannot be written it makes no files beside."""
+    is_whole = not path.with_name(f"{path.name}-wal").exists()
+    return "mode=ro&immutable=1" if is_whole and not os.access(path.parent, os.W_OK) else "mode=ro"
+
+
 def _require_log(connection: sqlite3.Connection, path: Path) -> None:
+    if path.stat().st_size == 0:
+        raise StateError(f"{path} is empty; give the state file of an agent")
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION:
         raise StateError(f"{path} is a database of another program; give the state file of an agent")
+    role = connection.execute("SELECT value FROM about WHERE name='role'").fetchone()
+    if role == (b"coordinator",):
+        raise InputError(f"{path} is the state of a coordinator, which chooses nothing; give that of an agent")
     found = connection.execute("SELECT name FROM sqlite_master WHERE name='decisions'").fetchone()
     if found is None:
         raise InputError(

@@ -33,6 +33,7 @@ from laconic.runtimes.service.uninterrupted import Scribe
 log = logging.getLogger("laconic.agent")
 #: So many decisions may wait to be written; of those beyond it only the `Decision` itself can be reported on.
 MOST_WAITING = 10_000
+CLOSED = "this agent was closed; join again"
 #: So many bytes of arms may wait to be logged; a decision beyond that is made, and not in the log.
 MOST_SHOWN = 2**26
 
@@ -87,6 +88,7 @@ class Diary:
         self._queue: deque[Entry] = deque()
         self._shown = 0  # bytes of arms that wait
         self._interrupted: Interrupted | None = None  # what is being written, or was when an interrupt came
+        self._is_closed = False  # whether the last that is ever written is on its way
 
     def start(self) -> None:
         """From now on have what the main thread writes written by a scribe."""
@@ -97,6 +99,7 @@ class Diary:
     def choose(self, arms: Any, **options: Any) -> Decision:
         """A decision; its record is written behind it."""
         with self._brief:
+            self._require_open()
             before = changed(self.client)
             decision = self.client.choose(arms, **options)
             if len(self._queue) < MOST_WAITING:
@@ -139,6 +142,7 @@ class Diary:
         return entry
 
     def _happened(self, event: Callable[[Client], Outcome[Up]], *, linked: Callable[[], Any] | None = None) -> Entry:
+        self._require_open()
         before, waiting = changed(self.client), len(self._queue)
         try:
             outcome = event(self.client)
@@ -151,6 +155,11 @@ class Diary:
                 self.client = before
             raise
         return entry
+
+    def _require_open(self) -> None:
+        """Refuse what would be written by nobody; it is looked at under the lock that events take turns by."""
+        if self._is_closed:
+            raise StateError(CLOSED)
 
     def look(self, at: Callable[[Client], Any]) -> Any:
         """Something about the client at one moment."""
@@ -200,6 +209,8 @@ class Diary:
             entries, client = list(self._queue), changed(self.client)
         if entries:
             self._write_all(entries)
+        elif self.store.trouble is None:
+            self.failing = None  # there is nothing that could not be written
         return client
 
     def _write_all(self, entries: list[Entry]) -> None:
@@ -319,6 +330,8 @@ class Diary:
     def _let_go(self) -> None:
         with self._disk:  # SQLite crashes where it is closed in the middle of a write
             try:
+                with self._brief:
+                    self._is_closed = True
                 self._write()
             finally:
                 self.store.close()

@@ -40,6 +40,8 @@ ROWS = 400
 SMALLEST = 512
 #: After these errors SQLite has taken back the transaction, whatever the disk did; after others nobody knows.
 _TAKEN_BACK = (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_TOOBIG)
+#: What comes of reading a value that is not of its column's type, or no text where there should be some.
+_UNREADABLE = (TypeError, ValueError)
 #: What there is no room for ends in one of these.
 _NO_ROOM = (
     sqlite3.SQLITE_FULL,
@@ -81,7 +83,7 @@ class Store:
             self._lock.take_state()
             connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=10.0)
             self._begin(connection)
-        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        except (sqlite3.DatabaseError, *_UNREADABLE) as error:
             if connection is not None:
                 connection.close()
             if _code(error) in _NO_ROOM:
@@ -112,6 +114,9 @@ class Store:
         elif version < FORMAT:
             carry_over(connection)
         self._first = _number(connection, "SELECT max(number) FROM snapshot")
+        left = _number(connection, f"SELECT count(*) FROM records WHERE number<={self._first}")
+        if left:  # a snapshot comes in their place, so one of the two is not what it was
+            raise StateError(f"{self.path} is damaged ({left} records are from before its snapshot); {_ADVICE}")
         self._last = max(self._first, _number(connection, "SELECT max(number) FROM records"))
         self._snapshot_bytes = _number(connection, "SELECT sum(length(data)) FROM snapshot")
         self._bytes = _number(connection, "SELECT sum(length(data)) FROM records")
@@ -203,7 +208,7 @@ class Store:
             yield
         except StateError:
             raise
-        except (sqlite3.Error, msgspec.MsgspecError, LaconicError) as error:
+        except (sqlite3.Error, msgspec.MsgspecError, LaconicError, *_UNREADABLE) as error:
             raise StateError(f"{self.path} is damaged ({error}); {_ADVICE}") from error
 
     # -- writing -------------------------------------------------------------------------------------------------

@@ -117,6 +117,8 @@ class Worker:
         try:
             entry = self._diary.enter(lambda client: client.done(work, result))
         except Exception as error:  # nobody foresaw it; the client is as it was, and hears that the work failed
+            if self._closed.is_set():  # it was foreseen: nothing more happens to the client
+                return self._handed_back(Outcome())
             log.exception("what came of work could not be taken", extra={"agent": self._name})
             if isinstance(result, Exception):
                 return self._handed_back(Outcome())
