@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 import resource
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -34,7 +35,7 @@ from laconic.protocol.outcome import Work
 from laconic.protocol.plan import Plan
 from laconic.protocol.roster import Patience
 from laconic.runtimes.service import desk as desks
-from laconic.runtimes.service import doors, methods, retrying
+from laconic.runtimes.service import doors, methods, pages, retrying
 from laconic.runtimes.service import store as stores
 from laconic.runtimes.service.background import background
 from laconic.runtimes.service.coordinator import Coordinator, Limits
@@ -138,6 +139,20 @@ def test_odd_http_requests_are_refused(tmp_path: Path, request_: bytes, code: by
             assert link.recv(4096).startswith(b"HTTP/1.1 " + code)
 
 
+def test_connections_that_say_nothing_give_way_to_those_that_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with coordinator(tmp_path, http="127.0.0.1:0") as there, ExitStack() as stack:
+        host, _, port = there.http_address.rpartition(":")
+        for _ in range(pages.MOST_CONNECTIONS):
+            link = stack.enter_context(socket.create_connection((host, int(port)), timeout=30))
+            link.sendall(b"GET /sta")
+        until(lambda: len(there._pages._reading) == pages.MOST_CONNECTIONS)  # type: ignore[union-attr]
+        assert answer(there, "/readyz")[0] == 503
+        monkeypatch.setattr(pages, "PATIENT_SECONDS", 0.0)
+        assert answer(there, "/readyz") == (200, "ready\n")
+
+
 def test_health_is_served_over_grpc(tmp_path: Path) -> None:
     with coordinator(tmp_path) as there, grpc.insecure_channel(there.address) as channel:
         check = channel.unary_unary(methods.path(methods.HEALTH, methods.CHECK))
@@ -146,9 +161,10 @@ def test_health_is_served_over_grpc(tmp_path: Path) -> None:
         with pytest.raises(grpc.RpcError) as refused:
             check(b"\x0a\x05other", timeout=30)
         assert refused.value.code() is grpc.StatusCode.NOT_FOUND
-        watch = channel.unary_stream(methods.path(methods.HEALTH, methods.WATCH))(b"", timeout=30)
-        assert next(iter(watch)) == methods.SERVING
-        watch.cancel()
+        for asked, told in ((b"", methods.SERVING), (b"\x0a\x05other", methods.UNKNOWN)):
+            watch = channel.unary_stream(methods.path(methods.HEALTH, methods.WATCH))(asked, timeout=30)
+            assert next(iter(watch)) == told
+            watch.cancel()
 
 
 def broken_store(there: Coordinator) -> None:
@@ -613,7 +629,7 @@ def test_two_coordinators_on_one_state_or_one_port_are_refused(tmp_path: Path) -
         with pytest.raises(StateError, match="in use"):
             coordinator(tmp_path)
         (tmp_path / "x").mkdir()
-        with pytest.raises(LinkError, match="try another port"):
+        with pytest.raises(LinkError, match=f"on {there.address}: address already in use; try another port"):
             coordinator(tmp_path / "x", bind=there.address).start()
     with pytest.raises(StateError, match="another plan"):
         coordinator(tmp_path, algorithm=DisLinUCB())
@@ -727,7 +743,11 @@ def test_a_snapshot_that_cannot_be_stored_is_tried_now_and_then_and_holds_up_not
 
 
 def test_settings_that_make_no_sense_are_refused(tmp_path: Path) -> None:
-    for wrong in ({"bind": "here"}, {"bind": "127.0.0.1:99999"}, {"tick": 0.0}, {"http": "x"}):
+    all_wrong: tuple[dict[str, Any], ...] = (
+        *({"bind": "here"}, {"bind": "127.0.0.1:99999"}, {"bind": "..:1"}, {"tick": 0.0}, {"tls": "certs"}),
+        *({"http": each} for each in ("x", "..:1", "ü..x:1", "a\0b:1", "[::1:1", "a b:1")),
+    )
+    for wrong in all_wrong:
         with pytest.raises(InputError):
             serving(**wrong)
     assert BLANK == Label(0, 0)

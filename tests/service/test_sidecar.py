@@ -285,6 +285,7 @@ def test_a_body_that_is_too_large_is_refused_unread(tmp_path: Path) -> None:
         (b"POST /choose HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", b"411"),
         (b"POST /choose HTTP/1.1\r\nContent-Length: -3\r\n\r\n", b"400"),
         (b"POST /choose HTTP/1.1\r\nContent-Length: 3\r\nContent-Length: 30\r\n\r\n", b"400"),
+        (b"POST /choose HTTP/1.1\r\nContent-Length: %s3\r\n\r\n[1]" % (b"0" * 40), b"422"),  # it is read
         (b"POST /choose HTTP/1.1\r\nHost: localhost\r\nhost: 127.0.0.1\r\n\r\n", b"400"),
         (b"rubbish\r\n\r\n", b"400"),
         (b"GET /status HTTP/1.1\r\nno colon\r\n\r\n", b"400"),

@@ -175,7 +175,7 @@ class Chronicle:
         elif isinstance(message, NothingNew) and name in self._asked:  # and no digest went before it
             number = hub.numbers.get(name or "")
             held = 0 if number is None else hub.members[number].held.number
-            self._answer(name, held, size, "nothing new")
+            self._answer(name, held, size, "nothing new for it")
 
     def _begin(self, name: str | None, message: Ask) -> None:
         number, fired, members, before = self._begun

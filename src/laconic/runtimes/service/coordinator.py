@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from laconic import registry
-from laconic.checks import require_names, require_positive, require_whole, seen
+from laconic.checks import require_names, require_number, require_positive, require_whole, seen
 from laconic.errors import InputError, LinkError
 from laconic.limits import MOST_AT_ONCE
 from laconic.protocol.codec import MOST_BYTES, VERSION, Codec
@@ -28,11 +28,11 @@ from laconic.runtimes.service import methods
 from laconic.runtimes.service.background import Background, background, heeded
 from laconic.runtimes.service.desk import LARGE, Arrived, Desk, Gone, Passed, Reviewed
 from laconic.runtimes.service.doors import LET_IN, Door, Doors, Ending
-from laconic.runtimes.service.hosts import foreign
+from laconic.runtimes.service.hosts import foreign, refusal
 from laconic.runtimes.service.onlookers import Onlookers
 from laconic.runtimes.service.packages import grpc
 from laconic.runtimes.service.pages import Answer, Asked, Pages
-from laconic.runtimes.service.security import TLS, name_in, require_address, server_credentials
+from laconic.runtimes.service.security import TLS, name_in, require_address, require_certificates, server_credentials
 from laconic.runtimes.service.standing import page_of, status_of
 from laconic.runtimes.service.store import Store
 from laconic.runtimes.service.turns import Turns
@@ -103,6 +103,7 @@ class Serving:
     tick: float = 0.5
 
     def __post_init__(self) -> None:
+        require_certificates(self.tls)
         if self.tls is None and not self.insecure:
             raise InputError("tls is not given; try TLS.of('certs', 'coordinator'), or insecure=True on this machine")
         if self.tls is not None and self.insecure:
@@ -156,13 +157,17 @@ class Coordinator:
         require_plan(plan)
         if algorithm is not None:
             _require_same(plan, algorithm)
+        if not isinstance(serving, Serving):
+            raise InputError(f"serving must be a Serving, not {seen(serving)}; try Serving(bind='127.0.0.1:7443', …)")
+        if term is not None:
+            require_number("term", term)
         self.plan, self.serving = plan, serving
         self._background: Background = background()
         self._background.require_links()
         self._works = ThreadPoolExecutor(max(2, os.cpu_count() or 1), thread_name_prefix="laconic-merge")
         store = Store(state, role="coordinator", name="coordinator", plan=plan)
         try:
-            server = _restored(plan, store, serving, term=secrets.randbits(40) if term is None else term)
+            server = _restored(plan, store, serving, term=secrets.randbits(40) if term is None else int(term))
         except BaseException:
             store.close()
             raise
@@ -282,8 +287,9 @@ class Coordinator:
                 port = server.add_insecure_port(serving.bind)
             else:
                 port = server.add_secure_port(serving.bind, server_credentials(serving.tls))
-        except RuntimeError as error:
-            raise LinkError(f"cannot serve on {serving.bind}: {error}; try another port, or stop what has it") from None
+        except RuntimeError:  # gRPC says no more than that it failed
+            why = refusal(serving.bind)
+            raise LinkError(f"cannot serve on {serving.bind}: {why}; try another port, or stop what has it") from None
         self._server = server
         await server.start()
         self._address = f"{serving.bind.rpartition(':')[0]}:{port}"
@@ -340,7 +346,7 @@ class Coordinator:
             await context.abort(grpc.StatusCode.NOT_FOUND, f"the only service here is {methods.SERVICE}")
         return methods.SERVING if self.is_ready else methods.NOT_SERVING
 
-    async def _watch(self, _: bytes, context: grpc.aio.ServicerContext) -> None:
+    async def _watch(self, asked: bytes, context: grpc.aio.ServicerContext) -> None:
         """Tell of this coordinator's health whenever it changes; whose name is withdrawn is told no more."""
         identity, last = name_in(context), b""
         await self._require_let_in(identity, context)
@@ -350,6 +356,7 @@ class Coordinator:
                     news = self.onlookers.news  # before looking, so that nothing which comes meanwhile is missed
                     await self._require_let_in(identity, context)
                     now = methods.SERVING if self.is_ready else methods.NOT_SERVING
+                    now = now if asked in methods.ASKED else methods.UNKNOWN
                     if now != last:
                         last = now
                         await context.write(now)
@@ -363,9 +370,9 @@ class Coordinator:
             await context.abort(grpc.StatusCode.UNAVAILABLE, "the coordinator is going away")
         self._links += 1
         door = Door(self._links + FIRST_LINK, name_in(context))
-        refusal = self.doors.admit(door)
-        if refusal is not None:
-            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, refusal)
+        why = self.doors.admit(door)
+        if why is not None:
+            await context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, why)
         ending: Ending | None = None
         try:
             ending = await self._serve(door, context)
@@ -430,9 +437,9 @@ class Coordinator:
         """An answer to a question over HTTP."""
         if asked.method not in ("GET", "HEAD"):
             return Answer(405, body=b"only GET is answered\n", headers={"Allow": "GET, HEAD"})
-        refusal = foreign(asked.headers.get("host", ""), bound=self._http_address)
-        if refusal is not None:
-            return Answer(403, body=f"{refusal}\n".encode())
+        why = foreign(asked.headers.get("host", ""), bound=self._http_address)
+        if why is not None:
+            return Answer(403, body=f"{why}\n".encode())
         return page_of(self, asked.path)
 
 

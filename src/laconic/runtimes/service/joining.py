@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import msgspec
 
 from laconic import registry
 from laconic.algorithms import Algorithm, require_algorithm
-from laconic.checks import require_at_least, require_name, require_number, require_positive, require_whole
+from laconic.checks import require_at_least, require_name, require_number, require_path, require_positive, require_whole
 from laconic.errors import InputError, LinkError
 from laconic.protocol.codec import MOST_BYTES
 from laconic.protocol.plan import Plan
@@ -22,9 +23,10 @@ from laconic.runtimes.service.ages import WEEK
 from laconic.runtimes.service.background import background
 from laconic.runtimes.service.examining import doubts, require_own
 from laconic.runtimes.service.packages import grpc
-from laconic.runtimes.service.security import TLS, channel_credentials, require_address
+from laconic.runtimes.service.security import TLS, channel_credentials, require_address, require_certificates
 from laconic.runtimes.service.store import Store
 
+log = logging.getLogger("laconic.agent")
 #: Under which name a state file notes the table of the algorithm.
 TABLE = "algorithm"
 
@@ -51,8 +53,10 @@ class Joining:
         """What went wrong, in a line, with what is wrong with the certificate where that may be why."""
         details = " ".join((error.details() or "").split())
         said = f"{error.code().name.lower().replace('_', ' ')}: {details[:400]}"
-        if self.tls is None or error.code() is not grpc.StatusCode.UNAVAILABLE:
+        if error.code() is not grpc.StatusCode.UNAVAILABLE:
             return said
+        if self.tls is None:  # who wants TLS closes what does not begin with it
+            return f"{said}; if that side has tls, give tls here too" if "Socket closed" in details else said
         authority, certificate, _ = self.tls.read()
         why = doubts(certificate, authority)
         return said if why is None else f"{said}; {why}"
@@ -77,6 +81,7 @@ class Start:
 
     def __post_init__(self) -> None:
         require_name("name", self.name)
+        require_path("state", self.state)
         require_at_least("group_commit", self.group_commit, least=0)
         require_positive("forget_after", self.forget_after)
         require_whole("log_decisions", self.log_decisions, least=0)
@@ -87,6 +92,7 @@ class Start:
         self._check_plan()
 
     def _check_link(self) -> None:
+        require_certificates(self.tls)
         if (self.tls is None) is not bool(self.insecure):
             raise InputError(
                 "give tls, as in TLS.of('certs', name), or insecure=True to talk to this machine in plaintext"
@@ -160,7 +166,7 @@ async def _described_table(joining: Joining, *, wait: float) -> bytes:
 
 async def _described(joining: Joining, wait: float) -> bytes:
     until = asyncio.get_running_loop().time() + wait
-    pause = joining.first_wait
+    pause, last = joining.first_wait, ""
     while True:
         try:
             async with joining.channel() as channel:
@@ -178,5 +184,8 @@ async def _described(joining: Joining, wait: float) -> bytes:
                     f"the coordinator at {joining.address} did not say which algorithm it runs "
                     f"({joining.explained(error)}){advice}"
                 ) from None
+            if (why := joining.explained(error)) != last:
+                last = why
+                log.info("not told the algorithm yet", extra={"agent": joining.name, "reason": why})
         await asyncio.sleep(pause)
         pause = min(2 * pause, 2.0)

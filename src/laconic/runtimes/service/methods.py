@@ -13,8 +13,8 @@ from laconic.protocol.codec import VERSION
 SERVICE = "laconic.Federation"
 LINK, DESCRIBE = "Link", "Describe"
 HEALTH, CHECK, WATCH = "grpc.health.v1.Health", "Check", "Watch"
-#: The message of gRPC's health protocol, {status: SERVING} and {status: NOT_SERVING}.
-SERVING, NOT_SERVING = b"\x08\x01", b"\x08\x02"
+#: The message of gRPC's health protocol, {status: …}: SERVING, NOT_SERVING, and SERVICE_UNKNOWN to who watches another.
+SERVING, NOT_SERVING, UNKNOWN = b"\x08\x01", b"\x08\x02", b"\x08\x03"
 #: What is asked about: all of the server, or its one service by name ({service: …}).
 ASKED = (b"", b"\x0a" + bytes([len(SERVICE)]) + SERVICE.encode())
 #: Under which name a coordinator says, at the beginning of a link, how many bytes of a message it takes.

@@ -15,9 +15,12 @@ from pathlib import Path
 import msgspec
 
 from laconic.errors import InputError, LinkError
+from laconic.runtimes.service.hosts import refusal
 
 TEXT, JSON, HTML = "text/plain", "application/json", "text/html"
 MOST_HEADER, MOST_SECONDS, MOST_CONNECTIONS = 8192, 10.0, 64
+#: Where there are too many connections, the oldest on which no header came in so many seconds gives way.
+PATIENT_SECONDS = 1.0
 #: So many of these may be streams, which stay.
 MOST_STREAMS = 32
 #: Before the path of a Unix socket, where an address is expected.
@@ -83,6 +86,7 @@ class Pages:
         self._server: asyncio.Server | None = None
         self._socket: Path | None = None
         self._serving: set[asyncio.Task[None]] = set()
+        self._reading: dict[asyncio.Task[None], float] = {}  # those without a whole header, by when they came
         self._streams = 0
 
     async def start(self, address: str, *, mode: int = 0o600) -> str:
@@ -95,8 +99,8 @@ class Pages:
         host, _, port = address.rpartition(":")
         try:
             self._server = await asyncio.start_server(self._serve, host.strip("[]"), int(port), limit=MOST_HEADER)
-        except OSError as error:
-            raise LinkError(f"cannot serve HTTP on {address}: {error}; try another port") from None
+        except OSError:  # what it says is asyncio's, with the address as a tuple
+            raise LinkError(f"cannot serve HTTP on {address}: {refusal(address)}; try another port") from None
         return f"{host}:{self._server.sockets[0].getsockname()[1]}"
 
     async def stop(self) -> None:
@@ -157,12 +161,8 @@ class Pages:
 
     async def _read(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Asked:
         if len(self._serving) > self._most_connections:
-            raise _Refused(503, "too many connections")
-        try:
-            head = await reader.readuntil(b"\r\n\r\n")
-        except asyncio.LimitOverrunError:
-            raise _Refused(431, "the header is too long") from None
-        asked = _parsed(head)
+            self._make_room()
+        asked = _parsed(await self._head(reader))
         length = self._length(asked)
         if not length:
             return asked
@@ -170,13 +170,32 @@ class Pages:
             await _write(writer, b"HTTP/1.1 100 Continue\r\n\r\n")
         return Asked(asked.method, asked.path, asked.headers, await reader.readexactly(length))
 
+    async def _head(self, reader: asyncio.StreamReader) -> bytes:
+        task = asyncio.current_task()
+        assert task is not None
+        self._reading[task] = asyncio.get_running_loop().time()
+        try:
+            return await reader.readuntil(b"\r\n\r\n")
+        except asyncio.LimitOverrunError:
+            raise _Refused(431, "the header is too long") from None
+        finally:
+            self._reading.pop(task, None)
+
+    def _make_room(self) -> None:
+        """End the oldest connection that says nothing, or refuse the one that came."""
+        oldest = next(iter(self._reading), None)
+        if oldest is None or asyncio.get_running_loop().time() - self._reading[oldest] < PATIENT_SECONDS:
+            raise _Refused(503, "too many connections")
+        del self._reading[oldest]
+        oldest.cancel()
+
     def _length(self, asked: Asked) -> int:
         if "transfer-encoding" in asked.headers:
             raise _Refused(411, "send the body with a Content-Length")
         said = asked.headers.get("content-length", "0")
         if not (said.isascii() and said.isdigit()):
             raise _Refused(400, f"Content-Length is {said[:20]!r}, which is no number")
-        length = int(said[:20])
+        length = int(said.lstrip("0")[:20] or "0")
         if length > self._most_body:
             raise _Refused(413, f"the body has {length} bytes, and {self._most_body} are taken")
         return length
@@ -226,6 +245,8 @@ def _bound(path: Path, *, mode: int) -> socket.socket:
     """A Unix socket of that mode; one that nobody serves any more is replaced."""
     if not hasattr(socket, "AF_UNIX"):
         raise InputError("there are no Unix sockets on this system; give HOST:PORT")
+    if path.is_symlink() and not path.exists():
+        raise InputError(f"{path} is a link to nothing; give another path")
     if path.exists():
         _remove_left_over(path)
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -6,9 +6,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from laconic.checks import seen
 from laconic.errors import InputError
 from laconic.runtimes.service.examining import Side, require_fitting
-from laconic.runtimes.service.hosts import is_loopback
+from laconic.runtimes.service.hosts import is_host, is_loopback
 from laconic.runtimes.service.packages import grpc
 
 PORTS = range(1, 2**16)
@@ -81,11 +82,19 @@ def _read(what: str, path: str | os.PathLike[str]) -> bytes:
     return data
 
 
+def require_certificates(tls: object) -> None:
+    """The files of one side, or None."""
+    if tls is not None and not isinstance(tls, TLS):
+        raise InputError(f"tls must be a TLS, not {seen(tls)}; try tls=TLS.of('certs', 'edge-17')")
+
+
 def require_address(name: str, address: object, *, insecure: bool) -> str:
     """HOST:PORT, and a host on this machine where nothing is encrypted."""
     host, colon, port = address.rpartition(":") if isinstance(address, str) else ("", "", "")
     if not (host and colon and port.isascii() and port.isdigit() and (int(port) in PORTS or port == "0")):
         raise InputError(f"{name} must be HOST:PORT, not {address!r}; try {name}='127.0.0.1:7443'")
+    if not is_host(host):
+        raise InputError(f"{name} is {address!r}, which names no host; try {name}='127.0.0.1:{port}'")
     if insecure and not is_loopback(host):
         raise InputError(
             f"{name} is {address}, and without TLS only this machine may be talked to; "

@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from laconic.checks import require_names, require_whole, seen
+from laconic.checks import require_names, require_path, require_whole, seen
 from laconic.errors import InputError, LaconicError, LinkError, StateError, UnknownDecision
 from laconic.limits import MOST_AT_ONCE
 from laconic.runtimes.service.agent import Agent, Status
@@ -206,6 +206,7 @@ def require_mode(mode: object, *, listen: str) -> int:
 def require_listen(listen: object) -> str:
     """Where a sidecar serves: a loopback HOST:PORT, or unix:PATH."""
     if isinstance(listen, str) and listen.startswith(UNIX) and len(listen) > len(UNIX):
+        require_path("listen", listen)
         return listen
     try:
         return require_address("listen", listen, insecure=True)
