@@ -18,7 +18,8 @@ def page() -> str:
     """All commands, as Markdown."""
     from typer.main import get_command
 
-    from laconic.cli.application import EPILOG, app
+    from laconic.cli.application import app
+    from laconic.cli.helping import EPILOG
 
     whole: Any = get_command(app)
     return (

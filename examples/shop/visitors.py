@@ -66,6 +66,12 @@ class Crowd:
             self.late += "error" in answer
             self.passed_on += answer.get("decided_by") != answer.get("told_to")
 
+    def knock(self) -> None:
+        """Find out whether there is a shop; what is wrong with the way there is raised."""
+        link = http.client.HTTPConnection(self.host, timeout=60)
+        link.connect()
+        link.close()
+
     def _ask(self, method: str, path: str) -> Any:
         """What the shop answers; every request is a new connection, which any worker may take."""
         link = http.client.HTTPConnection(self.host, timeout=60)
@@ -79,6 +85,7 @@ class Crowd:
 def play(host: str, *, visits: int, seed: int, pace: float = math.inf) -> Crowd:
     """Let a crowd visit, at most so many a second, and print how many products it clicks a page."""
     crowd, begun = Crowd(host, np.random.default_rng(seed)), time.monotonic()
+    crowd.knock()
     print("visits  clicks a page", flush=True)
     before = 0
     while crowd.visits < visits:

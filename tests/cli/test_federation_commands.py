@@ -169,6 +169,14 @@ def test_certs_makes_an_authority_a_coordinators_certificate_and_one_for_each_ag
     assert "coordinator" not in renewed.output
 
 
+@pytest.mark.parametrize("place", ["taken", "taken/below"])
+def test_certs_refuses_a_file_where_a_folder_is_wanted(place: str, tmp_path: Path) -> None:
+    (tmp_path / "taken").touch()
+    done = CliRunner().invoke(app, ["certs", str(tmp_path / place)])
+    assert isinstance(done.exception, InputError)
+    assert str(done.exception) == f"{tmp_path / 'taken'} is a file; give a folder"
+
+
 @pytest.mark.parametrize(
     ("host", "words"),
     [

@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from laconic import cli, registry
-from laconic.cli import complete
-from laconic.cli.list_command import KINDS
+from laconic.cli import complete, nameable
+from laconic.experiments.parts import BY_NAME
 
 
 def said(*arguments: str) -> str:
@@ -19,15 +19,15 @@ def said(*arguments: str) -> str:
 
 def test_list_has_a_line_for_everything_that_has_a_name() -> None:
     lines = said("list").splitlines()
-    for kind in KINDS:
-        for name in registry.names(kind):
+    for kind in nameable.KINDS:
+        for name in nameable.names(kind):
             assert sum(line.split()[:1] == [name] and len(line.split()) > 3 for line in lines) == 1, name
-    assert not any("``" in line for line in lines)
+    assert not any("`" in line for line in lines)
 
 
 def test_list_as_json_is_by_kind() -> None:
     found = json.loads(said("list", "--json"))
-    assert list(found) == ["algorithms", "problems", "kernels", "explorations"]
+    assert list(found) == ["algorithms", "problems", "kernels", "explorations", "digests", "uploads"]
     assert list(found["algorithms"]) == registry.names("algorithm")
 
 
@@ -53,6 +53,13 @@ def test_show_explains_problems_kernels_and_explorations_too(name: str) -> None:
     assert said("show", name).lower().startswith(name.lower())
 
 
+@pytest.mark.parametrize(("kind", "name"), [(kind, name) for kind, names in BY_NAME.items() for name in names])
+def test_show_explains_the_parts_that_a_configuration_names(kind: str, name: str) -> None:
+    page = json.loads(said("show", name.lower(), "--json"))
+    assert (page["name"], page["kind"]) == (name, kind)
+    assert page["summary"] in " ".join(said("list").split())
+
+
 def entries(shown: str) -> dict[str, str]:
     """What is said below each parameter, and beside it."""
     below = shown.partition("parameters\n")[2]
@@ -76,12 +83,19 @@ def test_show_suggests_the_nearest_name() -> None:
     assert "did you mean DisKernelUCB?" in str(done.exception)
 
 
+@pytest.mark.parametrize("name", ["zzz", "catalonia", "grower"])
+def test_show_guesses_nothing_that_is_far_off(name: str) -> None:
+    done = CliRunner().invoke(cli.app, ["show", name], standalone_mode=False)
+    assert str(done.exception) == f"nothing is called {name!r}; laconic list shows all names"
+
+
 def test_completion_offers_names() -> None:
     assert complete.algorithms("Dis") == ["DisKernelUCB", "DisLinUCB"]
     assert complete.algorithms("Random,one") == ["Random,oneKernelUCB"]
     assert "catalogue" in complete.problems("cat")
     assert complete.kernels("Gau") == ["Gaussian"]
     assert complete.anything("Thom") == ["Thompson"]
+    assert complete.anything("all") == ["allPoints"]
     assert complete.anything("POLY") == ["POLYnomial", "POLYnomial"]
 
 

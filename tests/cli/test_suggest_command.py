@@ -56,6 +56,33 @@ def test_a_file_of_points_gives_an_experiment_that_can_be_run(tmp_path: Path, re
     assert (tmp_path / "own-rehearsal.npz").is_file()
 
 
+def visits(path: Path, *, columns: int) -> Path:
+    """A table of visits whose columns are a0, a1 and so on."""
+    head = ",".join(f"a{place}" for place in range(columns))
+    np.savetxt(path, np.random.default_rng(0).uniform(size=(30, columns)), delimiter=",", header=head, comments="")
+    return path
+
+
+def test_a_table_without_rewards_says_which_columns_are_features_and_how_a_reward_is_named(tmp_path: Path) -> None:
+    few = " ".join(laconic(str(visits(tmp_path / "few.csv", columns=3)), *SMALL).stdout.split())
+    assert "30 points of 3 features: the columns a0, a1 and a2." in few
+    assert "If one of these columns is the reward, --reward COLUMN names it." in few
+    many = " ".join(laconic(str(visits(tmp_path / "many.csv", columns=12)), *SMALL).stdout.split())
+    assert "the columns a0, a1, a2, a3, a4, a5, a6 and 5 more." in many
+    told = " ".join(laconic(str(tmp_path / "few.csv"), "--reward", "a2", *SMALL).stdout.split())
+    assert "the columns a0 and a1." in told
+    assert "--reward" not in told
+
+
+@pytest.mark.parametrize(("columns", "subject"), [(None, "catalogue"), (2, "visits.csv")])
+def test_the_title_of_an_experiment_names_the_problem_or_the_file(
+    columns: int | None, subject: str, tmp_path: Path
+) -> None:
+    given = subject if columns is None else str(visits(tmp_path / subject, columns=columns))
+    assert laconic(given, "--out", str(tmp_path / "own.toml"), *SMALL).exit_code == 0
+    assert read_spec(tmp_path / "own.toml").file.title == f"As suggested: {subject}"
+
+
 def test_what_is_written_is_run_wherever_it_is_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path)

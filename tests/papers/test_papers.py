@@ -80,6 +80,8 @@ def test_unknown_names_are_answered_with_known_ones() -> None:
         LI2022.under("double")
     with pytest.raises(UnknownName, match="did you mean mushroom"):
         LI2022.only(["mushrooms"])
+    with pytest.raises(UnknownName, match="li2022 has no problem 'foo'; there are cosine, polynomial, magic"):
+        LI2022.only(["foo"])
 
 
 def test_the_files_lie_inside_the_package() -> None:

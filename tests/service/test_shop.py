@@ -174,6 +174,12 @@ def test_visitors_click_late_and_what_they_leave_counts_as_not_wanted_after_a_re
         until(lambda: sum(again.observations().values()) == SHELF * crowd.visits)
 
 
+def test_visitors_of_a_shop_that_is_closed_print_no_table(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ConnectionRefusedError):
+        play("127.0.0.1:1", visits=1, seed=1)
+    assert capsys.readouterr().out == ""
+
+
 def test_the_page_is_one_file(running: Shop) -> None:
     link = http.client.HTTPConnection(running.host, timeout=PATIENCE)
     link.request("GET", "/")

@@ -42,6 +42,13 @@ def test_without_a_column_of_that_name_there_are_no_rewards(tmp_path: Path) -> N
     assert read_sample(path).rewards is None
 
 
+def test_a_table_says_which_of_its_columns_are_features(tmp_path: Path) -> None:
+    path = table(tmp_path / "own.csv", {"a": X[:, 0], "clicks": Y, "b": X[:, 1]})
+    assert read_sample(path).columns == ("a", "clicks", "b")
+    assert read_sample(path, reward="clicks").columns == ("a", "b")
+    assert read_sample(path).file == "own.csv"
+
+
 def test_a_table_without_a_header_has_numbered_columns(tmp_path: Path) -> None:
     path = tmp_path / "own.csv"
     path.write_text("1,2,0\n3,4,1\n", encoding="utf-8")

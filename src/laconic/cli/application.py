@@ -15,6 +15,7 @@ from laconic.cli.certs import certs
 from laconic.cli.compare_command import compare
 from laconic.cli.demo_federation import demo_federation
 from laconic.cli.frontier_command import frontier
+from laconic.cli.helping import EPILOG, command
 from laconic.cli.list_command import list_all
 from laconic.cli.log_command import log
 from laconic.cli.reproduce_command import reproduce
@@ -25,13 +26,6 @@ from laconic.cli.status import status
 from laconic.cli.suggest_command import suggest
 from laconic.cli.top import top
 
-EPILOG = (
-    "Exit codes: 0 all went well, 2 bad input (one line on stderr says what; without the argument that it needs, a "
-    "command shows its help), 130 stopped by Ctrl-C, 143 by SIGTERM; "
-    "what runs until it is stopped (serve, agent, top) ends with 0, and serve and agent with 1 where only a restart "
-    "can help."
-)
-
 app = typer.Typer(
     name="laconic",
     no_args_is_help=True,
@@ -40,21 +34,21 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=EPILOG,
 )
-app.command("compare", epilog=EPILOG, no_args_is_help=False)(compare)
-app.command("frontier", epilog=EPILOG, no_args_is_help=False)(frontier)
-app.command("run", epilog=EPILOG, no_args_is_help=True)(run)
-app.command("reproduce", epilog=EPILOG, no_args_is_help=True)(reproduce)
+command(app, "compare")(compare)
+command(app, "frontier")(frontier)
+command(app, "run", needs=True)(run)
+command(app, "reproduce", needs=True)(reproduce)
 app.add_typer(data_command.app, name="data", epilog=EPILOG)
-app.command("list", epilog=EPILOG)(list_all)
-app.command("show", epilog=EPILOG, no_args_is_help=True)(show)
-app.command("suggest", epilog=EPILOG, no_args_is_help=True)(suggest)
-app.command("serve", epilog=EPILOG, no_args_is_help=True)(serve)
-app.command("agent", epilog=EPILOG, no_args_is_help=True)(agent)
-app.command("status", epilog=EPILOG, no_args_is_help=True)(status)
-app.command("top", epilog=EPILOG, no_args_is_help=True)(top)
-app.command("log", epilog=EPILOG, no_args_is_help=True)(log)
-app.command("certs", epilog=EPILOG, no_args_is_help=True)(certs)
-app.command("demo-federation", epilog=EPILOG, no_args_is_help=False)(demo_federation)
+command(app, "list")(list_all)
+command(app, "show", needs=True)(show)
+command(app, "suggest", needs=True)(suggest)
+command(app, "serve", needs=True)(serve)
+command(app, "agent", needs=True)(agent)
+command(app, "status", needs=True)(status)
+command(app, "top", needs=True)(top)
+command(app, "log", needs=True)(log)
+command(app, "certs", needs=True)(certs)
+command(app, "demo-federation")(demo_federation)
 
 
 def _print_version(wanted: bool) -> None:

@@ -37,6 +37,7 @@ def certs(
     from laconic.runtimes.service.authority import COORDINATOR, HOSTS, certify, require_told_hosts
     from laconic.runtimes.service.examining import expiry
 
+    _require_folder(folder)
     wanted = [*dict.fromkeys([COORDINATOR, *(names or [])])]
     if renew and names:
         wanted = [*dict.fromkeys(names)]
@@ -49,3 +50,13 @@ def certs(
         typer.echo(f"{path}{until}")
     if not made:
         typer.echo("All of them are there; --renew makes new ones.", err=True)
+
+
+def _require_folder(folder: Path) -> None:
+    """Refuse a place in which no folder can be made, as a file is there."""
+    from laconic.errors import InputError
+    from laconic.paths import is_there
+
+    for place in (folder, *folder.parents):
+        if is_there(place) and not place.is_dir():
+            raise InputError(f"{place} is a file; give a folder")

@@ -50,7 +50,9 @@ def compare(
     With [bold]--out[/] every finished run is saved at once. Stopped or killed, the same command goes on where it was.
     """
     from laconic.cli.request import Words, understand
+    from laconic.cli.subject import PLAYED, require_taken
 
+    require_taken(problem, by="compare", kinds=PLAYED)
     words = Words(
         problem=problem,
         algorithms=tuple(algorithms or ()),

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from laconic.registry import Kind
+from laconic.cli import nameable
 
 
 def algorithms(incomplete: str) -> list[str]:
@@ -26,11 +23,8 @@ def kernels(incomplete: str) -> list[str]:
 
 def anything(incomplete: str) -> list[str]:
     """Everything that ``laconic show`` explains."""
-    others = [*problems(incomplete), *kernels(incomplete), *_matching("exploration", incomplete)]
-    return [*algorithms(incomplete), *others]
+    return [name for kind in nameable.KINDS for name in _matching(kind, incomplete)]
 
 
-def _matching(kind: Kind, typed: str) -> list[str]:
-    from laconic import registry  # only when the shell asks
-
-    return [typed + name[len(typed) :] for name in registry.names(kind) if name.lower().startswith(typed.lower())]
+def _matching(kind: nameable.Named, typed: str) -> list[str]:
+    return [typed + name[len(typed) :] for name in nameable.names(kind) if name.lower().startswith(typed.lower())]

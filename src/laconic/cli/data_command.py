@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from laconic.cli.helping import command
 from laconic.cli.options import named
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ def _names(incomplete: str) -> list[str]:
     return [name for name in known_names() if name.startswith(incomplete.lower())]
 
 
-Name = Annotated[str, typer.Argument(help="As [bold]laconic data list[/] shows it.", autocompletion=_names)]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="As [bold]laconic data list[/] shows it.", autocompletion=_names)
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Accept = Annotated[
     bool,
@@ -39,7 +42,7 @@ Accept = Annotated[
 ]
 
 
-@app.command("list")
+@command(app, "list")
 def list_data(as_json: Json = False) -> None:
     """List the data sets: what they are, their terms, and where they are on this machine."""
     from laconic.datasets import DATASETS, data_dir
@@ -58,11 +61,13 @@ def list_data(as_json: Json = False) -> None:
         typer.echo(f"{'✓' if page['present'] else '·'} {name:{width}}  {hanging(said, indent=width + 4)}")
 
 
-@app.command("fetch", no_args_is_help=True)
+@command(app, "fetch", needs=True)
 def fetch_data(
     name: Name,
     accept_licence: Accept = False,
-    mirror: Annotated[str | None, typer.Option(help="Another address with the publisher's archives.")] = None,
+    mirror: Annotated[
+        str | None, typer.Option(metavar="URL", help="Another address with the publisher's archives.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Download a data set, check it against its pinned checksum, and keep it."""
@@ -74,10 +79,11 @@ def fetch_data(
     _report(arrival, as_json=as_json, verb="downloaded")
 
 
-@app.command("path")
+@command(app, "path")
 def show_path(
     name: Annotated[
-        str | None, typer.Argument(help="A data set; without it the folder.", autocompletion=_names)
+        str | None,
+        typer.Argument(metavar="NAME", help="A data set; without it the folder.", autocompletion=_names),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -91,11 +97,12 @@ def show_path(
     typer.echo("\n".join(files) or str(data_dir()))
 
 
-@app.command("import", no_args_is_help=True)
+@command(app, "import", needs=True)
 def import_data(
     name: Name,
     file: Annotated[
-        Path, typer.Argument(help="The publisher's archive, or a file out of it, packed or not.", **named())
+        Path,
+        typer.Argument(metavar="FILE", help="The publisher's archive, or a file out of it, packed or not.", **named()),
     ],
     accept_licence: Accept = False,
     as_json: Json = False,

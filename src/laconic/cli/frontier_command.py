@@ -24,8 +24,7 @@ Swept = Annotated[
     str,
     typer.Argument(
         metavar="PROBLEM",
-        help="A name that [bold]laconic list[/] shows, an [bold].npz[/] with arms, means and noise, or a "
-        "[bold]config.toml[/], whose algorithms are then swept.",
+        help=f"{options.PLAYED}, or a [bold]config.toml[/], whose algorithms are then swept.",
         autocompletion=complete.problems,
     ),
 ]
@@ -66,9 +65,11 @@ def frontier(
     command goes on where it was.
     """
     from laconic.cli.request import SWEEP, Words, understand
+    from laconic.cli.subject import PLAYED, require_taken
     from laconic.experiments.compare import Incomplete
     from laconic.experiments.frontier import Frontier
 
+    require_taken(problem, by="frontier", kinds=PLAYED)
     words = Words(
         problem=problem,
         algorithms=tuple(algorithms or ()),

@@ -1,23 +1,20 @@
-"""``laconic list``: algorithms, problems, kernels and explorations, one line each."""
+"""``laconic list``: algorithms, problems, kernels, explorations and their like, one line each."""
 
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-if TYPE_CHECKING:
-    from laconic.registry import Kind
-
-KINDS: tuple[Kind, ...] = ("algorithm", "problem", "kernel", "exploration")
+from laconic.cli import nameable
 
 
 def list_all(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object: name → line, by kind.")] = False,
 ) -> None:
-    """List algorithms, problems, kernels and explorations, those of installed packages included."""
-    found = {f"{kind}s": _lines(kind) for kind in KINDS}
+    """List algorithms, problems, kernels, explorations, digests and upload rules, with those of installed packages."""
+    found = {f"{kind}s": _lines(kind) for kind in nameable.KINDS}
     if as_json:
         from laconic.cli.display import as_json as to_json
 
@@ -33,14 +30,13 @@ def list_all(
     typer.echo("\nlaconic show NAME explains one of them; laconic compare PROBLEM plays a problem.")
 
 
-def _lines(kind: Kind) -> dict[str, str]:
-    from laconic import registry  # numpy comes with it
-    from laconic.errors import InputError
+def _lines(kind: nameable.Named) -> dict[str, str]:
+    from laconic.errors import InputError  # numpy comes with it
 
     lines = {}
-    for name in registry.names(kind):
+    for name in nameable.names(kind):
         try:
-            lines[name] = summary(registry.find(kind, name))
+            lines[name] = summary(nameable.find(kind, name))
         except InputError as error:  # another package's; the others are listed all the same
             lines[name] = f"({error})"
     return lines
@@ -48,4 +44,4 @@ def _lines(kind: Kind) -> dict[str, str]:
 
 def summary(kind: object) -> str:
     """The first sentence of a class's documentation, without the marks of code that only pages show as such."""
-    return (inspect.getdoc(kind) or "").partition("\n")[0].replace("``", "")
+    return (inspect.getdoc(kind) or "").partition("\n")[0].replace("`", "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import reprlib
 from collections.abc import Sequence
 from contextlib import suppress
@@ -82,12 +83,23 @@ def _whole(*names: str, most: int = limits.MOST_COUNT, **more: Any) -> Any:
     return _option(*names, **whole(most=most), **more)
 
 
+def _said_of(where: str, name: str) -> str:
+    """What a docstring says of a parameter, as it is on a command line: without what concerns Python alone."""
+    text = re.sub(r" \(in Python [^)]*\)| In Python [^.]*\.", "", said_of(where, name))
+    text = text.replace("….", "…").replace("Theory()", "[bold]theory[/]")
+    return re.sub(r"(\w+)\(\)", r"\1", text)
+
+
+#: What is played by name, and which files are.
+PLAYED = (
+    "A name that [bold]laconic list[/] shows, an [bold].npz[/] with arms, means and noise, a [bold].parquet[/] of "
+    "decisions as [bold]laconic log[/] writes it"
+)
 Problem = Annotated[
     str,
     typer.Argument(
         metavar="PROBLEM",
-        help="A name that [bold]laconic list[/] shows, an [bold].npz[/] with arms, means and noise, or the "
-        "[bold]config.toml[/] of an earlier run, which is then run again exactly.",
+        help=f"{PLAYED}, or the [bold]config.toml[/] of an earlier run, which is then run again exactly.",
         autocompletion=complete.problems,
     ),
 ]
@@ -136,7 +148,7 @@ Gamma = Annotated[
         **number(),
         panel=LEARNING,
         metavar="γ",
-        help=f"Of the Gaussian kernel. {said_of('laconic.kernels:Gaussian', 'gamma')}",
+        help=f"Of the Gaussian kernel. {_said_of('laconic.kernels:Gaussian', 'gamma')}",
         default=defaults.GAMMA,
     ),
 ]
@@ -147,7 +159,7 @@ Lam = Annotated[
         **number(),
         panel=LEARNING,
         metavar="λ",
-        help=said_of("laconic.algorithms:DisKernelUCB", "lam"),
+        help=_said_of("laconic.algorithms:DisKernelUCB", "lam"),
         default=defaults.LAM,
     ),
 ]
@@ -157,7 +169,7 @@ Alpha = Annotated[
         "--alpha",
         panel=LEARNING,
         metavar="α",
-        help=f"{said_of('laconic.algorithms:DisKernelUCB', 'alpha')} Write Theory() as [bold]theory[/].",
+        help=_said_of("laconic.algorithms:DisKernelUCB", "alpha"),
         default=defaults.ALPHA,
     ),
 ]
@@ -168,7 +180,7 @@ D = Annotated[
         **number(),
         panel=LEARNING,
         metavar="D",
-        help=f"For all that have one. {said_of('laconic.algorithms:DisKernelUCB', 'D')}",
+        help=f"For all that have one. {_said_of('laconic.algorithms:DisKernelUCB', 'D')}",
         default=f"{defaults.D_EXACT:g}; of ApproxDisKernelUCB {defaults.D_NYSTROM:g}",
     ),
 ]
@@ -187,13 +199,13 @@ Overrides = Annotated[
 
 def _clients(default: int) -> Any:
     said = f"{default}; of a file, ⌊√steps⌋"
-    meaning = said_of("laconic.experiments.compare:compare", "clients")
+    meaning = _said_of("laconic.experiments.compare:compare", "clients")
     return _whole(*("--clients", "-N"), panel=SIZES, metavar="N", help=meaning, default=said)
 
 
 def _rounds(default: int, long: int) -> Any:
     said = f"{default}; where arms return {long}; of a file, all it has"
-    meaning = said_of("laconic.experiments.compare:compare", "rounds")
+    meaning = _said_of("laconic.experiments.compare:compare", "rounds")
     return _whole(*("--rounds", "-T"), panel=SIZES, metavar="T", help=meaning, default=said)
 
 
@@ -208,7 +220,7 @@ Seeds = Annotated[
         most=limits.MOST_SEEDS,
         panel=SIZES,
         metavar="COUNT",
-        help=said_of("laconic.experiments.compare:compare", "seeds"),
+        help=_said_of("laconic.experiments.compare:compare", "seeds"),
         default=defaults.SEEDS,
     ),
 ]
@@ -218,7 +230,7 @@ Runtime = Annotated[
         "--runtime",
         panel=SIZES,
         metavar="NAME",
-        help=said_of("laconic.experiments.compare:compare", "runtime"),
+        help=_said_of("laconic.experiments.compare:compare", "runtime"),
         default=defaults.RUNTIME,
     ),
 ]
@@ -229,7 +241,7 @@ Jobs = Annotated[
         most=limits.MOST_JOBS,
         panel=SIZES,
         metavar="COUNT",
-        help=said_of("laconic.experiments.compare:compare", "jobs"),
+        help=_said_of("laconic.experiments.compare:compare", "jobs"),
         default=1,
     ),
 ]
@@ -244,7 +256,8 @@ Out = Annotated[
         panel=OUTPUT,
         metavar="DIR",
         **named(),
-        help="Keep every finished run at once, and results.parquet, config.toml, figure.png and figure.svg at the end. "
+        help="Keep every finished run at once, and results.parquet, config.toml, figure.png and figure.svg at the end, "
+        "with certificates.png and .svg where LaconicUCB ran. "
         "What is there already is not run again; a folder with results of another comparison is refused.",
     ),
 ]

@@ -1,30 +1,38 @@
-"""``laconic show``: one algorithm, problem, kernel or exploration explained."""
+"""``laconic show``: one algorithm, problem, kernel, exploration, digest or upload rule explained."""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from laconic import described
-from laconic.cli import complete
-from laconic.cli.list_command import KINDS, summary
+from laconic.cli import complete, nameable
+from laconic.cli.list_command import summary
 
-if TYPE_CHECKING:
-    from laconic.registry import Kind
+#: How alike a name must be to what was typed to be offered in its place.
+ALIKE = 0.7
 
 
 def show(
     name: Annotated[
-        str, typer.Argument(help="As [bold]laconic list[/] shows it, in any case.", autocompletion=complete.anything)
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="As [bold]laconic list[/] shows it, in any case.",
+            autocompletion=complete.anything,
+        ),
     ],
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object, others of that name under also.")
+        bool, typer.Option("--json", help="Print one JSON object, others of that name under the key [bold]also[/].")
     ] = False,
 ) -> None:
-    """Explain an algorithm: equation, parameters, defaults, what it sends; also a problem, a kernel, an exploration."""
+    """Explain an algorithm: equation, parameters, defaults, what it sends.
+
+    It explains a problem, a kernel, an exploration, a digest and an upload rule too.
+    """
     first, *others = (_page(*found) for found in _find(name.strip()))
     if as_json:
         from laconic.cli.display import as_json as to_json
@@ -34,17 +42,16 @@ def show(
     typer.echo("\n\n".join(map(_text, (first, *others))))
 
 
-def _find(name: str) -> list[tuple[Kind, str, Any]]:
+def _find(name: str) -> list[tuple[nameable.Named, str, Any]]:
     """Everything of that name, whatever its case; a problem and a kernel may share one, spelled alike comes first."""
-    from laconic import registry
     from laconic.errors import UnknownName
 
-    every = [(kind, listed) for kind in KINDS for listed in registry.names(kind)]
+    every = [(kind, listed) for kind in nameable.KINDS for listed in nameable.names(kind)]
     alike = [(kind, listed) for kind, listed in every if listed.lower() == name.lower()]
     if not alike:
         raise UnknownName(f"nothing is called {name!r}; {_nearest(name, [listed for _, listed in every])}")
     alike.sort(key=lambda each: each[1] != name)
-    return [(kind, listed, registry.find(kind, listed)) for kind, listed in alike]
+    return [(kind, listed, nameable.find(kind, listed)) for kind, listed in alike]
 
 
 def _nearest(name: str, every: list[str]) -> str:
@@ -55,19 +62,17 @@ def _nearest(name: str, every: list[str]) -> str:
     if owners:
         return f"it is a parameter of {', '.join(owners)}; try laconic show {owners[0]}"
     by_lower = {listed.lower(): listed for listed in reversed(every)}
-    near = get_close_matches(name.lower(), by_lower, n=1, cutoff=0.6)
+    near = get_close_matches(name.lower(), by_lower, n=1, cutoff=ALIKE)
     return f"did you mean {by_lower[near[0]]}?" if near else "laconic list shows all names"
 
 
 def _owners(name: str) -> list[str]:
     """What has a parameter of that name."""
-    from laconic import registry
-
-    found = [(listed, registry.find(kind, listed)) for kind in KINDS for listed in registry.names(kind)]
+    found = [(listed, nameable.find(kind, listed)) for kind in nameable.KINDS for listed in nameable.names(kind)]
     return [listed for listed, each in found if name.lower() in map(str.lower, _parameters(each))]
 
 
-def _page(kind: Kind, listed: str, found: Any) -> dict[str, Any]:
+def _page(kind: nameable.Named, listed: str, found: Any) -> dict[str, Any]:
     page = {"name": listed, "kind": kind, "summary": summary(found)}
     page |= {key: getattr(found, key) for key in ("equation", "sends") if hasattr(found, key)}
     parameters = _parameters(found)

@@ -31,6 +31,7 @@ def fetched(address: str, *, path: str = "/status") -> dict[str, Any]:
     from laconic.errors import InputError, LinkError
     from laconic.runtimes.service.hosts import is_loopback
 
+    address = address.removeprefix("http://").removesuffix("/")  # as a browser shows it
     host, _, port = address.rpartition(":")
     if "/" in address or not host or not (port.isascii() and port.isdigit()):
         raise InputError(f"the address must be HOST:PORT, not {address!r}; try 127.0.0.1:7444")

@@ -81,18 +81,18 @@ def suggest(
     A problem is sampled as a pilot of uniformly random choices would see it.
     """
     from laconic.cli.display import as_json as to_json
+    from laconic.cli.subject import SAMPLED, require_taken
     from laconic.report.table import wrapped
-    from laconic.suggestion import suggest as suggest_from
     from laconic.suggestion import suggest_for
     from laconic.suggestion.own_data import is_sample, read_sample
+    from laconic.suggestion.suggesting import suggest_from
 
     if is_sample(subject):
         read = read_sample(subject, reward=reward)
         _ask_for_patience()
-        found = suggest_from(
-            read.points, read.rewards, kernel=kernel, clients=clients, traffic=traffic, most=sample, seed=seed
-        )
+        found = suggest_from(read, kernel=kernel, clients=clients, traffic=traffic, most=sample, seed=seed)
     else:
+        require_taken(subject, by="suggest", kinds=SAMPLED)
         _refuse_reward(reward)
         _ask_for_patience()
         found = suggest_for(subject, sample=sample, kernel=kernel, clients=clients, traffic=traffic, seed=seed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
     from laconic.report.table import Table
 
 WHYS = {"flush": "flushed", "trigger": "trigger fired", "asked": "asked"}
-#: So many rows are shown at most, however high the terminal is.
+#: So many rows are shown at most, and what there is more of in a terminal that has room for it.
 MEMBERS, EXCHANGES, PHASES, ERRORS = 20, 10, 20, 10
+FILLING = ("exchange", "member")
 #: So many lines of an error, where not everything fits.
 ERROR_LINES = 2
 #: A line, and how it is painted.
@@ -99,8 +101,25 @@ class Screen:
 
     def _lines(self, *, width: int, height: int | None) -> list[Line]:
         parts = [_errors(self.view), *_tables(self.view)]
-        lines = self._drawn(parts, _rows(parts), width=width)
-        return lines if height is None or len(lines) <= height else self._cut(width=width, height=height)
+        rows = _rows(parts)
+        lines = self._drawn(parts, rows, width=width)
+        if height is None:
+            return lines
+        if len(lines) > height:
+            return self._cut(width=width, height=height)
+        return self._drawn(parts, self._filled(parts, rows, width=width, height=height), width=width)
+
+    def _filled(self, parts: Sequence[_Part], rows: Sequence[int], *, width: int, height: int) -> list[int]:
+        """With as many more rows as there is room for."""
+        filled, places = [*rows], {part.what: place for place, part in enumerate(parts)}
+        for place in map(places.__getitem__, FILLING):
+
+            def drawn(count: int, place: int = place) -> int:
+                return len(self._drawn(parts, [*filled[:place], count, *filled[place + 1 :]], width=width))
+
+            counts = range(filled[place], len(parts[place].rows) + 1)
+            filled[place] = counts[bisect_right(counts, height, lo=1, key=drawn) - 1]
+        return filled
 
     def _cut(self, *, width: int, height: int) -> list[Line]:
         """So many lines at most: of those parts that have most rows for their weight some are left out."""
@@ -232,7 +251,8 @@ def _exchanges(view: dict[str, Any]) -> Table:
         )
         for each in view["exchanges"]
     )
-    return Table(("why", "when", "no.", "what came of it", "bytes"), rows=rows, ranks=(0, 2, 3, 1, 0))
+    numbered = "epoch" if view["together"] else "version"
+    return Table(("why", "when", numbered, "what came of it", "bytes"), rows=rows, ranks=(0, 2, 3, 1, 0))
 
 
 def _traffic(view: dict[str, Any]) -> Table:

@@ -74,7 +74,8 @@ def _figure(paper: Paper, name: str) -> Spec:
     by_name = {key: each for each in paper.figures for key in (each.name, str(each.file.problem["name"]))}
     found = by_name.get(name.strip().lower())
     if found is None:
-        near = get_close_matches(name.lower(), by_name, n=1, cutoff=0.4)
-        advice = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(by_name))}"
-        raise UnknownName(f"{paper.name} has no figure {name!r}; {advice}")
+        near = get_close_matches(name.lower(), by_name, n=1, cutoff=0.6)
+        problems = ", ".join(str(each.file.problem["name"]) for each in paper.figures)
+        advice = f"did you mean {near[0]}?" if near else f"there are {problems}"
+        raise UnknownName(f"{paper.name} has no problem {name!r}; {advice}")
     return found

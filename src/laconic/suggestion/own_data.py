@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Mapping
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
@@ -35,8 +36,9 @@ def read_sample(path: str | PathLike[str], *, reward: str | None = None) -> Samp
         raise InputError(f"{file} is not a table that can be read; try {', '.join(KINDS[:-1])} or {KINDS[-1]}")
     try:
         if kind == ".npz":
-            return _archive(file, reward=reward)
-        return _table(_csv(file) if kind == ".csv" else _parquet(file), reward=reward)
+            return replace(_archive(file, reward=reward), file=file.name)
+        columns = _csv(file) if kind == ".csv" else _parquet(file)
+        return replace(_table(columns, reward=reward), file=file.name)
     except LaconicError as error:
         message = str(error)
         raise InputError(message if str(file) in message else f"{file}: {message}") from None
@@ -71,7 +73,8 @@ def _table(columns: Mapping[str, Floats], *, reward: str | None) -> Sample:
         odd = np.flatnonzero(~(np.abs(values) < MOST))
         if len(odd):
             raise InputError(f"column {name} is {values[odd[0]]} in row {odd[0] + 1}; mend or leave out such rows")
-    return Sample(np.column_stack(list(features.values())), None if wanted is None else columns[wanted])
+    rewards = None if wanted is None else columns[wanted]
+    return Sample(np.column_stack(list(features.values())), rewards, columns=tuple(features))
 
 
 def _csv(file: Path) -> dict[str, Floats]:

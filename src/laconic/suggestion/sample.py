@@ -33,11 +33,15 @@ class Sample:
         points: Features, (n, d), a row for each; two points or more, that are not all the same.
         rewards: What each of them paid, (n,), not all the same; None where nothing is known of that.
         drawn_from: How many points there were, of which these were drawn; None where these are all.
+        file: The name of the file that they were read from; empty where they were not.
+        columns: The names of the features, where their file is a table.
     """
 
     points: Floats
     rewards: Floats | None = None
     drawn_from: int | None = None
+    file: str = ""
+    columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         X = finite_array("X", self.points, ndim=2)

@@ -64,6 +64,13 @@ def suggest(
         (True, True)
     """
     given = Sample(any_array("X", X), None if y is None else any_array("y", y))
+    return suggest_from(given, kernel=kernel, clients=clients, traffic=traffic, most=most, seed=seed)
+
+
+def suggest_from(
+    given: Sample, *, kernel: Kernel | str, clients: int, traffic: int, most: int, seed: int
+) -> Suggestion:
+    """Settings for a sample that is there already, as one that was read from a file."""
     sample = given.shuffled(most, seed=seed)
     return _suggested(sample, kernel=_as_kernel(kernel), clients=clients, traffic=traffic)
 

@@ -144,7 +144,7 @@ class Suggestion:
         n, t = self._sizes(played, clients=clients, rounds=rounds)
         table = problem_table(played)
         file = SpecFile(
-            title=f"As suggested: {name_of(played, kind='problem')}",
+            title=f"As suggested: {self._subject(played)}",
             clients=n,
             rounds=t,
             seeds=list(range(SEEDS)),
@@ -152,6 +152,11 @@ class Suggestion:
             algorithms=[to_table(each, name=name) for name, each in self.algorithms().items()],
         )
         return "# Run it with: laconic run THIS_FILE --out DIR\n\n" + to_text(file)
+
+    def _subject(self, problem: Problem) -> str:
+        """The file that the sample was read from, or that the problem is, and else the problem's name."""
+        file = self.grounds.sample.file or getattr(problem, "path", "")
+        return Path(file).name if file else name_of(problem, kind="problem")
 
     def _sizes(self, problem: Problem, *, clients: int | None, rounds: int | None) -> tuple[int, int]:
         own = getattr(problem, "sizes", None)

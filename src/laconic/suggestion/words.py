@@ -9,10 +9,13 @@ from laconic.canonical import canonical
 from laconic.report.table import Table
 from laconic.suggestion.fitting import RIDGES
 from laconic.suggestion.likelihood import parameters
+from laconic.terminal import shown
 
 if TYPE_CHECKING:
     from laconic.suggestion.value import Suggestion
 
+#: So many names of columns are told, where there are more.
+TOLD = 8
 HOW_SURE = "These are estimates from a sample, and may be off by a factor of 3."
 UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
@@ -33,6 +36,7 @@ def as_dict(suggestion: Suggestion) -> dict[str, Any]:
         **{name: getattr(suggestion, name) for name in settings},
         "points": len(grounds.sample.points),
         "dim": grounds.sample.dim,
+        "columns": list(grounds.sample.columns),
         "signal": grounds.signal,
         "noise": grounds.noise,
         "evidence": grounds.log,
@@ -65,12 +69,25 @@ def _sample(suggestion: Suggestion) -> Iterator[str]:
     sample, curve = suggestion.grounds.sample, suggestion.grounds.curve
     n, d = sample.points.shape
     drawn = "" if sample.drawn_from is None else f", drawn from {sample.drawn_from:,}"
-    yield f"This rests on {n:,} points of {d} feature{'s' if d > 1 else ''}{drawn}."
+    yield f"This rests on {n:,} points of {d} feature{'s' if d > 1 else ''}{drawn}{_columns(sample.columns)}."
     if curve.population < n:
         yield f"Points return: there seem to be about {curve.population:.0f} different ones."
     yield from sample.remarks()
     if sample.rewards is None:
         yield "There are no rewards, so only the points were looked at."
+        if sample.columns:
+            yield "If one of these columns is the reward, --reward COLUMN names it."
+
+
+def _columns(names: tuple[str, ...]) -> str:
+    """Which columns the features are, the first few where there are many."""
+    if not names:
+        return ""
+    told = [*map(shown, names)] if len(names) <= TOLD else [*map(shown, names[: TOLD - 1])]
+    if len(told) < len(names):
+        told.append(f"{len(names) - len(told):,} more")
+    *others, last = told
+    return f": the columns {', '.join(others)} and {last}" if others else f": the column {last}"
 
 
 def _kernel(suggestion: Suggestion) -> Iterator[str]:
