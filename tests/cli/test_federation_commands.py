@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from laconic.cli import app, demo_federation
+from laconic.cli import app, demo_federation, status
 from laconic.cli.demo_federation import verdict
 from laconic.cli.federation import read_federation
 from laconic.cli.stopping import Stop
@@ -322,3 +324,61 @@ def naming(folder: Path) -> list[str]:
 def test_the_verdict_of_the_demonstration_follows_from_its_figures(regret: float, lost: int, words: str) -> None:
     figures = {"regret": regret, "lost": lost, "regret_simulated": 100.0, "regret_each_alone": 400.0}
     assert words in verdict(figures)
+
+
+ODD: dict[str, bytes] = {
+    "another program's": b'{"members": 3}',
+    "numbers where there are names": b'{"members": [{"name": 5}], "together": true}',
+    "nothing": b"{}",
+    "deep": b"[" * 200_000,
+    "no JSON": b"\xff\xfe",
+}
+
+
+@pytest.mark.parametrize("words", [("status",), ("top", "--once")], ids=["status", "top"])
+@pytest.mark.parametrize("how", ODD)
+def test_what_answers_and_is_no_coordinator_is_said_in_a_line(how: str, words: tuple[str, ...]) -> None:
+    body = ODD[how]
+
+    def answer() -> None:
+        link, _ = listening.accept()
+        with link:
+            link.recv(4096)
+            link.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=answer)
+        thread.start()
+        done = CliRunner().invoke(app, [words[0], f"127.0.0.1:{listening.getsockname()[1]}", *words[1:]])
+        thread.join()
+    assert isinstance(done.exception, LinkError)
+    assert "coordinator" in str(done.exception)
+
+
+def test_an_answer_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status, "MOST_BYTES", 2**16)
+
+    def answer() -> None:
+        link, _ = listening.accept()
+        with link, suppress(OSError):
+            link.recv(4096)
+            link.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            while True:
+                link.sendall(b" " * 2**16)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=answer)
+        thread.start()
+        with pytest.raises(LinkError, match="its answer does not end"):
+            status.fetched(f"127.0.0.1:{listening.getsockname()[1]}")
+        thread.join()
+
+
+def test_a_certificate_without_its_key_is_made_anew(tmp_path: Path) -> None:
+    certs = ["certs", str(tmp_path), "edge-1"]
+    assert CliRunner().invoke(app, certs).exit_code == 0
+    (tmp_path / "edge-1.key").unlink()
+    done = CliRunner().invoke(app, certs)
+    assert done.exit_code == 0
+    assert str(tmp_path / "edge-1.key") in done.output
+    assert (tmp_path / "edge-1.key").exists()

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-SECONDS = 10.0
+if TYPE_CHECKING:
+    from http.client import HTTPResponse
+
+#: A coordinator has so many seconds to answer, and so many bytes for it; a thousand members take some hundred thousand.
+SECONDS, MOST_BYTES = 10.0, 2**26
 
 
 def status(
@@ -15,14 +21,15 @@ def status(
 ) -> None:
     """Show how a coordinator stands: members, newest belief, traffic, last errors."""
     from laconic.cli.display import as_json as to_json
-    from laconic.terminal import all_shown
 
     found = fetched(address)
-    typer.echo(to_json(found) if as_json else "\n".join(_lines(all_shown(found))))
+    typer.echo(to_json(found) if as_json else "\n".join(_lines(found)))
 
 
-def fetched(address: str, *, path: str = "/status") -> dict[str, Any]:
-    """What the coordinator at an HTTP address says about itself."""
+def fetched(
+    address: str, *, path: str = "/status", drawn: Callable[[dict[str, Any]], object] | None = None
+) -> dict[str, Any]:
+    """What the coordinator at an HTTP address says about itself; what cannot be ``drawn`` is said by something else."""
     import json
     from http.client import HTTPException
     from urllib.error import URLError
@@ -39,16 +46,31 @@ def fetched(address: str, *, path: str = "/status") -> dict[str, Any]:
     opener = build_opener(ProxyHandler({})) if is_loopback(host) else build_opener()
     try:
         with opener.open(f"http://{address}{path}", timeout=SECONDS) as answer:  # the scheme is ours
-            found = json.load(answer)
+            found = json.loads(_read(answer))
     except HTTPException:  # what is there speaks something else: most likely gRPC, to agents
         raise LinkError(f"what answers at {address} speaks no HTTP; try the http address of the coordinator") from None
-    except (URLError, OSError, ValueError) as error:
+    except (URLError, OSError, ValueError, RecursionError) as error:
         # urllib puts its own error around one of the system, which says it shorter.
         why = getattr(getattr(error, "reason", error), "strerror", None) or error
         raise LinkError(f"no coordinator answers at {address}: {why}; try the http address of its file") from None
-    if not isinstance(found, dict) or "members" not in found:
-        raise LinkError(f"what answers at {address} is no coordinator; try the http address of its file")
-    return found
+    try:
+        (drawn or _lines)(found)
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
+        raise LinkError(
+            f"what answers at {address} is no coordinator, or of another version; try the http address of its file"
+        ) from None
+    return dict(found)
+
+
+def _read(answer: HTTPResponse) -> bytes:
+    """A body, which neither lasts for ever nor grows without end."""
+    until, parts, size = time.monotonic() + SECONDS, list[bytes](), 0
+    while part := answer.read1(2**16):
+        parts.append(part)
+        size += len(part)
+        if size > MOST_BYTES or time.monotonic() > until:
+            raise ValueError("its answer does not end")
+    return b"".join(parts)
 
 
 def newest_in(found: dict[str, Any]) -> str:
@@ -59,9 +81,11 @@ def newest_in(found: dict[str, Any]) -> str:
     return f"version {found['version']}" + ("" if found["atoms"] is None else f", {found['atoms']} atoms")
 
 
-def _lines(found: Any) -> list[str]:
+def _lines(said: dict[str, Any]) -> list[str]:
     from laconic.report.table import Table, wrapped
+    from laconic.terminal import all_shown
 
+    found: Any = all_shown(said)
     ready = "ready" if found["ready"] else "not ready"
     lines = [
         f"{found['address']}: {ready}, {found['state']}, up {found['seconds']:,.0f} s",

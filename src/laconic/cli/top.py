@@ -51,7 +51,7 @@ def top(
     from laconic.cli.status import fetched
 
     require_positive("--every", every)
-    console, found = Console(), fetched(address, path="/view")
+    console, found = Console(), fetched(address, drawn=_tried, path="/view")
     if once or not sys.stdout.isatty():
         console.print(Screen(found))
         return
@@ -69,10 +69,15 @@ def _now(address: str, last: dict[str, Any]) -> Screen:
     from laconic.errors import LinkError
 
     try:
-        last.update(fetched(address, path="/view"))
+        last.update(fetched(address, drawn=_tried, path="/view"))
     except LinkError as error:
         return Screen(last, trouble=str(error), fits=True)
     return Screen(last, fits=True)
+
+
+def _tried(view: dict[str, Any]) -> None:
+    """Draw it for nobody: what cannot be drawn is no view of a coordinator."""
+    Screen(view).lines(width=80, height=None)
 
 
 @dataclass(frozen=True)
