@@ -65,7 +65,7 @@ def find(kind: Kind, name: str) -> Any:
     known = _by_lower(_OURS[kind]).get(wanted) or _by_lower(names(kind)).get(wanted)
     if known is None:
         by_lower = _by_lower(names(kind))
-        near = get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.6)
+        near = get_close_matches(name.lower(), list(by_lower), n=1, cutoff=0.4)
         advice = f"did you mean {by_lower[near[0]]}?" if near else f"there are {', '.join(by_lower.values())}"
         raise UnknownName(f"no {kind} is called {name!r}; {advice}")
     return _load(kind, known)
