@@ -331,6 +331,7 @@ ODD: dict[str, bytes] = {
     "numbers where there are names": b'{"members": [{"name": 5}], "together": true}',
     "nothing": b"{}",
     "deep": b"[" * 200_000,
+    "less deep": b'{"members": ' + b"[" * 700 + b"]" * 700 + b"}",
     "no JSON": b"\xff\xfe",
 }
 
@@ -374,11 +375,14 @@ def test_an_answer_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> N
         thread.join()
 
 
-def test_a_certificate_without_its_key_is_made_anew(tmp_path: Path) -> None:
+def test_a_certificate_whose_key_was_moved_away_stays_and_that_is_said(tmp_path: Path) -> None:
     certs = ["certs", str(tmp_path), "edge-1"]
     assert CliRunner().invoke(app, certs).exit_code == 0
-    (tmp_path / "edge-1.key").unlink()
-    done = CliRunner().invoke(app, certs)
+    before = {name: (tmp_path / f"{name}.crt").read_bytes() for name in ("coordinator", "edge-1")}
+    for name in before:
+        (tmp_path / f"{name}.key").unlink()
+    done = CliRunner().invoke(app, [*certs, "edge-2"])
     assert done.exit_code == 0
-    assert str(tmp_path / "edge-1.key") in done.output
-    assert (tmp_path / "edge-1.key").exists()
+    assert {name: (tmp_path / f"{name}.crt").read_bytes() for name in before} == before
+    assert (tmp_path / "edge-2.key").exists()
+    assert "edge-1.crt is there without its key, and stays; --renew edge-1" in done.output

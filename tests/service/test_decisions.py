@@ -6,6 +6,7 @@ import json
 import sqlite3
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from laconic import Agent, Coordinator, DisLinUCB, EpsilonFloor, Gaussian, Lacon
 from laconic.cli import app
 from laconic.errors import InputError, StateError
 from laconic.problems.events import read_events
-from laconic.runtimes.service import diary
+from laconic.runtimes.service import decisions, diary
 from laconic.runtimes.service.decisions import log_table, logged
 from tests.service.test_agent import limited
 
@@ -135,6 +136,37 @@ def test_what_is_no_state_file_is_refused_and_left_as_it_is(tmp_path: Path) -> N
     assert (tmp_path / "a.db").read_text() == "rubbish"
     done = CliRunner().invoke(app, ["log", str(tmp_path / "a.db"), "--out", "log.csv"])
     assert isinstance(done.exception, InputError)
+
+
+class Unwritable:
+    """SQLite where nothing can be made beside a file, as in a folder that is mounted to be read alone."""
+
+    DatabaseError, OperationalError = sqlite3.DatabaseError, sqlite3.OperationalError
+
+    @staticmethod
+    def connect(where: str, **options: Any) -> Any:
+        if "immutable" in where:
+            return sqlite3.connect(where, **options)
+        return SimpleNamespace(execute=Unwritable.fail, close=lambda: None)
+
+    @staticmethod
+    def fail(_: str) -> None:
+        raise sqlite3.OperationalError("unable to open database file")
+
+
+def test_a_log_is_read_through_a_link_while_its_agent_runs_and_where_nothing_can_be_made_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = tmp_path / "elsewhere" / "link.db"
+    link.parent.mkdir()
+    link.symlink_to(tmp_path / "a.db")
+    with logging(tmp_path) as agent:
+        agent.observe(agent.choose(ARMS), 1.0)
+        assert len(logged(link)) == 1
+        monkeypatch.setattr(decisions, "sqlite3", Unwritable())
+        with pytest.raises(StateError, match="unable to open"):  # what the agent has written since is beside it
+            logged(link)
+    assert len(logged(link)) == 1
 
 
 def test_agents_of_different_problems_make_no_log_together(tmp_path: Path) -> None:

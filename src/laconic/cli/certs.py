@@ -48,6 +48,9 @@ def certs(
     for path in made:
         until = f", good until {expiry(path):%Y-%m-%d}" if path.suffix == ".crt" else ""
         typer.echo(f"{path}{until}")
+    for name in names or []:
+        if not (folder / f"{name}.key").exists():  # it may have been moved to where it is used
+            typer.echo(f"{name}.crt is there without its key, and stays; --renew {name} makes both anew.", err=True)
     if not made:
         typer.echo("All of them are there; --renew makes new ones.", err=True)
 

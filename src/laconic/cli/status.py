@@ -55,7 +55,7 @@ def fetched(
         raise LinkError(f"no coordinator answers at {address}: {why}; try the http address of its file") from None
     try:
         (drawn or _lines)(found)
-    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError):
         raise LinkError(
             f"what answers at {address} is no coordinator, or of another version; try the http address of its file"
         ) from None

@@ -89,8 +89,9 @@ def _lean(best: dict[str, Group]) -> Iterator[Verdict]:
     share, ratio = _mean(lean, "bytes") / _mean(raw, "bytes"), _ratio(lean, raw)
     mine, others = (amount(_mean(group, "bytes"), unit="B") for group in (lean, raw))
     sent = f"{mine} against {others} of {raw.label} ({_share(share)})"
-    regret = f"regret {_regret(lean)} against {_regret(raw)} ({ratio:.2f} ×)"
     is_near, surely = _near(lean, raw, best=best)
+    alone = _beside_alone(best) if ratio <= NEAR and not is_near else ""
+    regret = f"regret {_regret(lean)} against {_regret(raw)} ({ratio:.2f} ×){alone}"
     holds = share < FRACTION and is_near
     answer = all_of([at_most(lean, raw, metric="bytes", factor=FRACTION), surely])
     text = f"{LEAN} {'said little and learnt well' if holds else 'falls short'}: {sent}, {regret}."
@@ -160,6 +161,11 @@ def _near(one: Group, raw: Group, *, best: dict[str, Group]) -> tuple[bool, Answ
     return is_near and _mean(one, "regret") <= middle, all_of([answer, nearer(one, raw, alone, metric="regret")])
 
 
+def _beside_alone(best: dict[str, Group]) -> str:
+    """The regret of learning alone, where that tells why another is not near raw sharing."""
+    return f" and {_regret(best[NEVER])} of {NEVER}, which shares nothing"
+
+
 def _ratio(one: Group, other: Group) -> float:
     return _mean(one, "regret") / _mean(other, "regret")
 
@@ -173,7 +179,7 @@ def _closeness(approx: Group, *, best: dict[str, Group]) -> Iterator[Verdict]:
     numbers = f"{_regret(approx)} against {_regret(reference)} of {reference.label} ({ratio:.2f} ×)"
     text = f"{APPROX} learnt nearly as well as raw sharing: regret {numbers}."
     if not holds:
-        beside = f" and {_regret(best[NEVER])} of {NEVER}, which shares nothing" if ratio <= NEAR else ""
+        beside = _beside_alone(best) if ratio <= NEAR else ""
         text = (
             f"{APPROX} learnt less than raw sharing: regret {numbers}{beside}. "
             "A larger qbar (more points in the dictionary) or a smaller D (more syncs) brings it closer, at a price."

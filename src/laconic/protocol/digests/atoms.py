@@ -312,15 +312,21 @@ def _weight(log: History, edition: Edition, reader: Reader) -> Weight:
 
 
 def _raw_costs(edition: Edition, reader: Reader, *, new: Weight) -> tuple[int, int]:
-    """Bytes of others' points as they are: of those since the base, at least, and of all of them anew, at most."""
+    """Bytes of others' points as they are, by what they take on average: of those since the base, and of all anew.
+
+    What a member held before it greeted is known by what somebody was sent, whose own points were others: of that only
+    the average counts.
+    """
     base, every = reader.base, reader.base.weight + new
+    others = edition.covered - int(reader.own.searchsorted(edition.covered))
+    rewards = math.ceil(others * every.rewards / max(every.count, 1))
     if not reader.wire.by_reference:
-        return new.points + new.rewards, every.points + every.rewards
+        return new.points + new.rewards, math.ceil(others * every.points / max(every.count, 1)) + rewards
     distinct = edition.reference.distinct
     fresh = (distinct - base.distinct) * new.count // max(edition.covered - base.length, 1)
-    lacked = min(max(distinct - reader.libraries.down.size, 0), every.count)
+    lacked = min(max(distinct - reader.libraries.down.size, 0), others)
     since = fresh * new.points // max(new.count, 1) + (new.count - fresh) + new.rewards
-    back = math.ceil(lacked * every.points / max(every.count, 1)) + 2 * every.count + every.rewards + OVERHEAD
+    back = math.ceil(lacked * every.points / max(every.count, 1)) + 2 * others + rewards + OVERHEAD
     return since, back
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
@@ -40,6 +42,7 @@ from laconic.runtimes.service.traffic import Traffic
 from laconic.runtimes.service.uninterrupted import Bell
 from laconic.runtimes.service.worker import Worker
 
+log = logging.getLogger("laconic.agent")
 #: After so many seconds a flush is asked for again, if nobody knows that it is wanted.
 ASK_AGAIN = 2.0
 UNANSWERED = "the flush was not answered"
@@ -231,14 +234,14 @@ class Agent:
         table = await asyncio.to_thread(start.known)
         if table is None:
             table = await asyncio.wrap_future(start.asked())
-        beginning = asyncio.create_task(asyncio.to_thread(cls._begun, start, table))
+        beginning = background().pool.submit(cls._begun, start, table)
         try:
-            return await asyncio.shield(beginning)
+            return await asyncio.shield(asyncio.wrap_future(beginning))
         except asyncio.CancelledError:  # a thread cannot be stopped, and what it opens is to be closed
-            closing = asyncio.create_task(_closed(beginning))
-            while not closing.done():  # however often it is cancelled meanwhile
+            closing = background().pool.submit(_close_begun, beginning)
+            while not closing.done():  # however often it is cancelled meanwhile, and where the loop ends
                 with suppress(asyncio.CancelledError):
-                    await asyncio.shield(closing)
+                    await asyncio.shield(asyncio.wrap_future(closing))
             raise
 
     @classmethod
@@ -591,10 +594,12 @@ class Agent:
         self._diary.store.require_held()
 
 
-async def _closed(beginning: asyncio.Task[Agent]) -> None:
+def _close_begun(beginning: Future[Agent]) -> None:
     """Close an agent that nobody waits for any more, once it has begun."""
-    with suppress(LaconicError):
-        await asyncio.to_thread((await beginning).close)
+    try:
+        beginning.result().close()
+    except LaconicError as error:
+        log.info("an agent that nobody waits for did not begin, or was not closed well", extra={"reason": str(error)})
 
 
 def _is_flushed(client: Client) -> bool:

@@ -40,7 +40,7 @@ def certify(
 ) -> list[Path]:
     """Make NAME.crt and NAME.key for each name, and the authority if there is none; the files that are new.
 
-    ``hosts`` are those under which agents reach the coordinator. What is there with its key stays, unless it is to be
+    ``hosts`` are those under which agents reach the coordinator. A certificate that is there stays, unless it is to be
     renewed; the coordinator's new one has the hosts of the old one too. Keys are for their owner alone to read.
     """
     directory = Path(folder)
@@ -52,7 +52,7 @@ def certify(
     made = [] if (directory / "ca.crt").exists() else _begin(directory)
     certificate, key = _authority(directory)
     for name in names:
-        if renew or not all((directory / f"{name}.{kind}").exists() for kind in ("crt", "key")):
+        if renew or not (directory / f"{name}.crt").exists():
             known = [*hosts, *_hosts_in(directory / f"{name}.crt")]
             made += _issue(directory, name, hosts=known, valid=valid, authority=(certificate, key))
     return made

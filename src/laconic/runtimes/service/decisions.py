@@ -91,11 +91,11 @@ class DecisionLog:
 
 def logged(state: str | os.PathLike[str]) -> list[Shown]:
     """The decisions in the log of a state file, in order; its agent may be running, and nothing is written to it."""
-    path = Path(state).absolute()
+    path = Path(state).resolve()  # the -wal stands beside the file itself, whatever links lead to it
     if not path.is_file():
         raise StateError(f"there is no state file {path}; try the path that its agent was given")
     try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?{_reading(path)}", uri=True, timeout=10.0)) as connection:
+        with closing(_opened(path)) as connection:
             _require_log(connection, path)
             rows = connection.execute(
                 "SELECT id, made, arms, count, chosen, propensity, error, reward FROM decisions ORDER BY number"
@@ -107,10 +107,19 @@ def logged(state: str | os.PathLike[str]) -> list[Shown]:
         raise StateError(f"{path} cannot be read as a state file ({error}); give the state file of an agent") from None
 
 
-def _reading(path: Path) -> str:
-    """How SQLite is to open a file that is read alone; in a folder that cannot be written it makes no files beside."""
-    is_whole = not path.with_name(f"{path.name}-wal").exists()
-    return "mode=ro&immutable=1" if is_whole and not os.access(path.parent, os.W_OK) else "mode=ro"
+def _opened(path: Path) -> sqlite3.Connection:
+    """A state file to read; one that is closed may lie where SQLite can make no files beside it."""
+    reading = f"{path.as_uri()}?mode=ro"
+    connection = sqlite3.connect(reading, uri=True, timeout=10.0)
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.DatabaseError as error:
+        connection.close()
+        is_in_use = path.with_name(f"{path.name}-wal").exists()
+        if is_in_use or not isinstance(error, sqlite3.OperationalError):
+            raise
+        return sqlite3.connect(f"{reading}&immutable=1", uri=True)
+    return connection
 
 
 def _require_log(connection: sqlite3.Connection, path: Path) -> None:

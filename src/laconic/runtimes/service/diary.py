@@ -33,6 +33,8 @@ from laconic.runtimes.service.uninterrupted import Scribe
 log = logging.getLogger("laconic.agent")
 #: So many decisions may wait to be written; of those beyond it only the `Decision` itself can be reported on.
 MOST_WAITING = 10_000
+#: Under which name a store that failed is tried.
+TRIED = "tried"
 CLOSED = "this agent was closed; join again"
 #: So many bytes of arms may wait to be logged; a decision beyond that is made, and not in the log.
 MOST_SHOWN = 2**26
@@ -209,9 +211,18 @@ class Diary:
             entries, client = list(self._queue), changed(self.client)
         if entries:
             self._write_all(entries)
-        elif self.store.trouble is None:
-            self.failing = None  # there is nothing that could not be written
+        elif self.failing is not None and self.store.trouble is None:
+            self._try_again()
         return client
+
+    def _try_again(self) -> None:
+        """Find out whether the store takes anything now: nothing waits that would show it."""
+        try:
+            self.store.note(TRIED, b"")
+        except StateError as error:
+            self.failing = str(error)
+        else:
+            self.failing = None
 
     def _write_all(self, entries: list[Entry]) -> None:
         """Write what stands at the head of the queue, where it stays until it is written and its effects are seen.
@@ -238,7 +249,8 @@ class Diary:
         self._interrupted = None
 
     def _written(self, entries: list[Entry]) -> None:
-        self.failing = None
+        if any(entry.records for entry in entries):
+            self.failing = None
         for entry in entries:
             entry.written = True
             if not (entry.performed or entry.is_over):

@@ -114,9 +114,6 @@ class Store:
         elif version < FORMAT:
             carry_over(connection)
         self._first = _number(connection, "SELECT max(number) FROM snapshot")
-        left = _number(connection, f"SELECT count(*) FROM records WHERE number<={self._first}")
-        if left:  # a snapshot comes in their place, so one of the two is not what it was
-            raise StateError(f"{self.path} is damaged ({left} records are from before its snapshot); {_ADVICE}")
         self._last = max(self._first, _number(connection, "SELECT max(number) FROM records"))
         self._snapshot_bytes = _number(connection, "SELECT sum(length(data)) FROM snapshot")
         self._bytes = _number(connection, "SELECT sum(length(data)) FROM records")
@@ -139,6 +136,11 @@ class Store:
         if name != self.name:
             raise StateError(f"{self.path} is the state of {name!r}, not of {self.name!r}; {_ANOTHER}")
         self._require_plan(about)
+        left = _number(
+            connection, "SELECT count(*) FROM records WHERE number<=(SELECT coalesce(max(number), 0) FROM snapshot)"
+        )
+        if left:  # a snapshot comes in their place, so one of the two is not what it was
+            raise StateError(f"{self.path} is damaged ({left} records are from before its snapshot); {_ADVICE}")
 
     def _require_plan(self, about: dict[str, bytes]) -> None:
         try:
