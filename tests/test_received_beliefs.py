@@ -35,7 +35,7 @@ from laconic.kernels import Gaussian, Kernel, Linear, Matern, Polynomial
 from laconic.leverage import full_rank
 from laconic.protocol.messages import Payload, Welcome, payload_of
 from laconic.protocol.phases import AgreeOnDictionary, Member
-from laconic.protocol.phases.statistics import WIRES
+from laconic.protocol.phases.statistics import STATISTICS_WIRES
 from laconic.runtimes.network import Network
 from laconic.testing import check_belief, check_phase
 
@@ -408,7 +408,7 @@ def peak(call: Callable[[], object]) -> int:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", STATISTICS_WIRES)
 def test_a_long_history_is_summed_up_without_all_its_coordinates_at_once(
     wire: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

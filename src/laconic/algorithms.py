@@ -22,7 +22,7 @@ import numpy as np
 
 from laconic.arguments import pointing_to_kernels
 from laconic.atoms import LeanTheory, Recipe
-from laconic.beliefs import BlankEmbedding, ExactBelief, FiniteBelief, LinearEmbedding, NystromEmbedding
+from laconic.beliefs import PRECISIONS, BlankEmbedding, ExactBelief, FiniteBelief, LinearEmbedding, NystromEmbedding
 from laconic.budget import LEAST_BUDGET, least_budget
 from laconic.checks import (
     instead,
@@ -50,15 +50,13 @@ from laconic.exploration import (
 from laconic.kernels import Gaussian, KernelLike, as_kernel
 from laconic.protocol.digests import AllPoints, Atoms, Digest
 from laconic.protocol.phases import AgreeOnDictionary, ShareData, ShareStatistics
-from laconic.protocol.phases.statistics import StatisticsWire
+from laconic.protocol.phases.statistics import STATISTICS_WIRES, StatisticsWire
 from laconic.protocol.plan import Plan
 from laconic.protocol.wire import Int8Wire, Wire, as_wire
 from laconic.triggers import Always, BudgetedVariance, Determinant, Never, ScaledVariance, Variance
 from laconic.uploads import Growth, UploadRule
 
 Alpha = float | Theory
-PRECISIONS = ("float64", "float32")
-STATISTICS_WIRES = ("paper", "compact")
 #: What a belief's factor is kept and solved in; float32 halves memory and costs digits.
 Precision = Literal["float64", "float32"]
 
@@ -138,7 +136,7 @@ class DisKernelUCB:
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
         _check_common(self.lam, self.alpha, self.exploration)
-        require_one_of("dtype", self.dtype, choices=PRECISIONS)
+        require_one_of("dtype", self.dtype, choices=tuple(PRECISIONS))
         require_at_least("D", self.D, least=0)
         require_flag("together", self.together)
         as_wire(self.wire)
@@ -190,7 +188,7 @@ class OneKernelUCB:
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
         _check_common(self.lam, self.alpha, self.exploration)
-        require_one_of("dtype", self.dtype, choices=PRECISIONS)
+        require_one_of("dtype", self.dtype, choices=tuple(PRECISIONS))
         as_wire(self.wire)
 
     def plan(self, dim: int, /) -> Plan:
@@ -330,7 +328,7 @@ class ApproxDisKernelUCB:
     def __post_init__(self) -> None:
         object.__setattr__(self, "kernel", as_kernel(self.kernel))
         _check_common(self.lam, self.alpha, self.exploration)
-        require_one_of("dtype", self.dtype, choices=PRECISIONS)
+        require_one_of("dtype", self.dtype, choices=tuple(PRECISIONS))
         require_at_least("D", self.D, least=0)
         require_one_of("cold_start", self.cold_start, choices=("paper", "local"))
         require_one_of("wire", self.wire, choices=STATISTICS_WIRES)

@@ -14,7 +14,7 @@ from laconic.protocol.client import Client
 from laconic.protocol.ledger import Ledger
 from laconic.protocol.messages import BLANK, Install, Label, NothingNew, Part, Payload, Refused, Request
 from laconic.protocol.phases import Member as ClientView
-from laconic.protocol.phases.statistics import WIRES
+from laconic.protocol.phases.statistics import STATISTICS_WIRES
 from laconic.protocol.records import Learnt
 from laconic.protocol.roster import Patience, Status
 from laconic.protocol.server import Server, ServerState
@@ -432,7 +432,7 @@ def part_of(number: int, algorithm: DisLinUCB) -> Part:
     return Part(epoch=Label(0, 1), phase=0, upto=DIM, payload=payload)
 
 
-@pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.parametrize("wire", STATISTICS_WIRES)
 @pytest.mark.parametrize("slow", [1, MEMBERS - 1])
 def test_a_server_that_waits_for_a_slow_member_holds_sums_and_not_everyones_parts(wire: Any, slow: int) -> None:
     algorithm, square = DisLinUCB(wire=wire), 8 * DIM**2

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from laconic.protocol.phases import references
 from laconic.protocol.phases.member import Member
 from laconic.protocol.phases.payloads import check_points, joined, points_of
 from laconic.protocol.phases.phase import Phase
+from laconic.protocol.phases.statistics import STATISTICS_WIRES, StatisticsWire
 from laconic.protocol.shapes import Layout
 
 LAYOUT = Layout(values={"points": ("n", "d"), "rewards": ("n",)})
@@ -37,7 +38,7 @@ class AgreeOnDictionary(Phase):
     """
 
     qbar: float
-    wire: Literal["paper", "compact"] = "paper"
+    wire: StatisticsWire = "paper"
 
     name: ClassVar[str] = "agree on dictionary"
     replaces = True
@@ -45,7 +46,7 @@ class AgreeOnDictionary(Phase):
     def __post_init__(self) -> None:
         if not is_grid(self.qbar) and self.qbar != float("inf"):
             require_positive("qbar", self.qbar)
-        require_one_of("wire", self.wire, choices=("paper", "compact"))
+        require_one_of("wire", self.wire, choices=STATISTICS_WIRES)
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from laconic.beliefs import Belief, Statistics
 from laconic.checks import require_one_of
@@ -15,7 +15,7 @@ from laconic.protocol.phases.phase import Phase
 from laconic.protocol.shapes import Layout
 
 StatisticsWire = Literal["paper", "compact"]
-WIRES = ("paper", "compact")
+STATISTICS_WIRES: tuple[StatisticsWire, ...] = get_args(StatisticsWire)
 LAYOUT = Layout(
     values={"gram": ("r", "r"), "moment": ("r",)},
     records={"hashes": ("h",)},
@@ -43,7 +43,7 @@ class ShareStatistics(Phase):
 
     def __post_init__(self) -> None:
         require_one_of("source", self.source, choices=("tail", "history"))
-        require_one_of("wire", self.wire, choices=WIRES)
+        require_one_of("wire", self.wire, choices=STATISTICS_WIRES)
 
     @property
     def layout(self) -> Layout:  # type: ignore[override]
