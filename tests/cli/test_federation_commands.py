@@ -381,6 +381,7 @@ def test_a_certificate_whose_key_was_moved_away_stays_and_that_is_said(tmp_path:
     before = {name: (tmp_path / f"{name}.crt").read_bytes() for name in ("coordinator", "edge-1")}
     for name in before:
         (tmp_path / f"{name}.key").unlink()
+    assert "All of them are there" not in CliRunner().invoke(app, certs).output
     done = CliRunner().invoke(app, [*certs, "edge-2"])
     assert done.exit_code == 0
     assert {name: (tmp_path / f"{name}.crt").read_bytes() for name in before} == before

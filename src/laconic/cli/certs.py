@@ -48,10 +48,10 @@ def certs(
     for path in made:
         until = f", good until {expiry(path):%Y-%m-%d}" if path.suffix == ".crt" else ""
         typer.echo(f"{path}{until}")
-    for name in names or []:
-        if not (folder / f"{name}.key").exists():  # it may have been moved to where it is used
-            typer.echo(f"{name}.crt is there without its key, and stays; --renew {name} makes both anew.", err=True)
-    if not made:
+    keyless = [name for name in names or [] if not (folder / f"{name}.key").exists()]
+    for name in keyless:  # its key may have been moved to where it is used
+        typer.echo(f"{name}.crt is there without its key, and stays; --renew {name} makes both anew.", err=True)
+    if not made and not keyless:
         typer.echo("All of them are there; --renew makes new ones.", err=True)
 
 
